@@ -1,0 +1,38 @@
+# `make` alone says what there is. Each target is a few lines here or one script in scripts/.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run test lint bench
+
+# For `make run`: further flags of berthd.
+BERTHD_ARGS ?=
+
+help: ## this list
+	@echo 'Berth advises where to put tasks on a Linux host. New here? Start with: make demo'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo 'More: README.md, docs/architecture.md'
+
+setup: ## check Rust, install what the build lacks (apt packages, rustfmt, clippy); each other target does it by itself
+	@scripts/setup.sh rust packages lints
+
+demo: ## build, start berthd on this host, ask it about this host and about a 640-CPU one
+	@scripts/setup.sh rust packages
+	@scripts/demo.sh
+
+run: ## build and start berthd on this host; its flags: make run BERTHD_ARGS='--help'
+	@scripts/setup.sh rust packages
+	cargo run --release --locked -p berthd -- $(BERTHD_ARGS)
+
+test: ## format, clippy and all tests; the last line counts them
+	@scripts/setup.sh rust packages lints
+	@scripts/test.sh
+
+lint: ## format, clippy, documentation, and cargo-deny if it is installed
+	@scripts/setup.sh rust packages lints
+	@scripts/lint.sh
+
+bench: ## time predict on a 640-CPU host beside a plain rescan of its CPUs
+	@scripts/setup.sh rust packages
+	cargo bench --locked -p berth-model --bench predict

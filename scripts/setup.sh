@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Makes this machine able to build Berth: says what is missing and why, and installs it where that is safe.
+#   usage: scripts/setup.sh [rust] [packages] [lints]     (nothing named: all three)
+# Prints nothing and touches nothing when nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+stop() { say "$@"; exit 1; }
+
+# `a` is at least version `b`.
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
+
+check_rust() {
+  local wanted found tool
+  wanted=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)
+  for tool in cargo rustc; do
+    command -v "$tool" >/dev/null ||
+      stop "Berth is built with Rust $wanted or newer, and there is no $tool here. https://rustup.rs installs both."
+    found=$("$tool" --version | awk '{print $2}')
+    at_least "${found%%-*}" "$wanted" ||
+      stop "Berth needs Rust $wanted or newer, and $tool here is $found. With rustup: rustup update stable"
+  done
+}
+
+# The packages that are missing, one word each, found out by what they provide and not by their names:
+# a compiler or hwloc that was built by hand counts.
+missing_packages() {
+  # Rust links with the C compiler.
+  command -v cc >/dev/null || printf 'gcc libc6-dev '
+  command -v pkg-config >/dev/null || { printf 'pkg-config libhwloc-dev libudev-dev'; return; }
+  pkg-config --exists 'hwloc >= 2.8.0' || printf 'libhwloc-dev '
+  pkg-config --exists libudev || printf 'libudev-dev '
+}
+
+check_packages() {
+  local missing as_root=()
+  missing=$(missing_packages)
+  [ -n "$missing" ] || return 0
+  say "the build lacks: $missing"
+  say "berthd reads the host's topology through hwloc (libhwloc-dev, 2.8.0 or newer; libudev-dev is asked for when" \
+    "it is linked), found with pkg-config; cc links Rust programs"
+  command -v apt-get >/dev/null || stop "there is no apt-get here: please install their counterparts, then try again"
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || stop "please run as root: apt-get install $missing"
+    as_root=(sudo)
+    # Without a terminal nobody can type a password: fail with sudo's own words instead of waiting.
+    [ -t 0 ] || as_root+=(-n)
+  fi
+  say "installing them with apt-get"
+  "${as_root[@]}" apt-get update -qq >&2
+  # shellcheck disable=SC2086  # one word per package is meant
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
+  missing=$(missing_packages)
+  [ -z "$missing" ] || stop "still missing after the installation: $missing (an hwloc before 2.8.0 is too old)"
+}
+
+check_lints() {
+  local component missing=()
+  for component in fmt:rustfmt clippy:clippy; do
+    cargo "${component%%:*}" --version >/dev/null 2>&1 || missing+=("${component##*:}")
+  done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  say "the checks lack: ${missing[*]}"
+  command -v rustup >/dev/null || stop "please install them for this Rust, then try again"
+  say "adding them with rustup"
+  rustup component add "${missing[@]}" >&2
+}
+
+[ $# -gt 0 ] || set -- rust packages lints
+for part in "$@"; do
+  case $part in
+    rust | packages | lints) "check_$part" ;;
+    *) stop "no such part: $part (rust, packages, lints)" ;;
+  esac
+done
