@@ -1,0 +1,278 @@
+//! Sets of CPUs, always by the operating system's number, and their text forms.
+//!
+//! A set has no fixed width: a mask of CPU 1030 is as good as one of CPU 3. Two sets are equal when they hold the
+//! same CPUs, however they were made.
+
+mod text;
+
+pub use text::ParseError;
+
+use std::fmt;
+
+/// The highest number of CPUs that Berth takes in a set: CPUs 0 to 65,535.
+pub const MAX_CPUS: u32 = 65_536;
+
+const BITS: u32 = u64::BITS;
+
+/// One CPU (hardware thread, PU) by its Linux number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cpu(u16);
+
+impl Cpu {
+    /// The CPU with this number, or `None` at or beyond [`MAX_CPUS`].
+    pub fn try_new(number: u32) -> Option<Self> {
+        u16::try_from(number).ok().map(Self)
+    }
+
+    /// The number, as Linux shows it.
+    pub fn number(self) -> u32 {
+        u32::from(self.0)
+    }
+
+    /// The number as an index into per-CPU tables.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl From<u16> for Cpu {
+    fn from(number: u16) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A set of CPUs.
+///
+/// Its [`Display`](fmt::Display) form is the kernel's cpulist, `0-15,320-335`; the empty set prints nothing.
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CpuSet {
+    // The last word is never 0, so that derived equality is set equality.
+    words: Vec<u64>,
+}
+
+impl CpuSet {
+    /// The empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// CPUs 0 to `count - 1`; at most [`MAX_CPUS`].
+    pub fn first_n(count: u32) -> Self {
+        (0..count.min(MAX_CPUS)).filter_map(Cpu::try_new).collect()
+    }
+
+    /// Adds a CPU; says whether it was new.
+    pub fn insert(&mut self, cpu: Cpu) -> bool {
+        let (word, bit) = place(cpu);
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        new
+    }
+
+    /// Takes a CPU out; says whether it was there.
+    pub fn remove(&mut self, cpu: Cpu) -> bool {
+        let (word, bit) = place(cpu);
+        let Some(slot) = self.words.get_mut(word) else {
+            return false;
+        };
+        let there = *slot & bit != 0;
+        *slot &= !bit;
+        self.trim();
+        there
+    }
+
+    /// Whether the CPU is in the set.
+    pub fn contains(&self, cpu: Cpu) -> bool {
+        let (word, bit) = place(cpu);
+        self.words.get(word).is_some_and(|w| w & bit != 0)
+    }
+
+    /// How many CPUs the set holds.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// Whether the set holds no CPU.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The CPU with the lowest number.
+    pub fn first(&self) -> Option<Cpu> {
+        self.iter().next()
+    }
+
+    /// The CPU with the highest number.
+    pub fn last(&self) -> Option<Cpu> {
+        let word = self.words.len().checked_sub(1)?;
+        cpu_at(word, BITS - 1 - self.words[word].leading_zeros())
+    }
+
+    /// The CPUs in ascending order.
+    pub fn iter(&self) -> Iter<'_> {
+        Iter {
+            words: &self.words,
+            word: 0,
+            rest: self.words.first().copied().unwrap_or(0),
+        }
+    }
+
+    /// The lowest CPU at or after `from`, or else the lowest of all: a walk that wraps around.
+    #[doc(alias = "for_each_cpu_wrap")]
+    pub fn next_wrapping(&self, from: Cpu) -> Option<Cpu> {
+        let (start, bit) = place(from);
+        let ahead = self.words.iter().enumerate().skip(start).find_map(|(i, &w)| {
+            let w = if i == start { w & !(bit - 1) } else { w };
+            (w != 0).then(|| cpu_at(i, w.trailing_zeros()))
+        });
+        ahead.flatten().or_else(|| self.first())
+    }
+
+    /// Whether the two sets share a CPU.
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+    }
+
+    /// How many CPUs the two sets share.
+    pub fn intersection_len(&self, other: &Self) -> usize {
+        self.words
+            .iter()
+            .zip(&other.words)
+            .map(|(a, b)| (a & b).count_ones() as usize)
+            .sum()
+    }
+
+    /// Whether every CPU of this set is in `other`.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.words
+            .iter()
+            .enumerate()
+            .all(|(i, w)| w & !other.words.get(i).copied().unwrap_or(0) == 0)
+    }
+
+    /// The CPUs of this set that are in `other` too.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self::from_words(self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect())
+    }
+
+    /// The CPUs of this set that are not in `other`.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        let masked = |(i, w): (usize, &u64)| w & !other.words.get(i).copied().unwrap_or(0);
+        Self::from_words(self.words.iter().enumerate().map(masked).collect())
+    }
+
+    /// The CPUs of either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        all.extend_from(other);
+        all
+    }
+
+    /// Adds every CPU of `other`.
+    pub fn extend_from(&mut self, other: &Self) {
+        if other.words.len() > self.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (a, b) in self.words.iter_mut().zip(&other.words) {
+            *a |= b;
+        }
+    }
+
+    /// The set as 64-bit words, CPU 0 in the lowest bit of the first; the last word is not 0.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    fn from_words(words: Vec<u64>) -> Self {
+        let mut set = Self { words };
+        set.trim();
+        set
+    }
+
+    fn trim(&mut self) {
+        while self.words.last() == Some(&0) {
+            self.words.pop();
+        }
+    }
+}
+
+fn place(cpu: Cpu) -> (usize, u64) {
+    (cpu.index() / BITS as usize, 1 << (cpu.number() % BITS))
+}
+
+fn cpu_at(word: usize, bit: u32) -> Option<Cpu> {
+    u32::try_from(word)
+        .ok()
+        .and_then(|word| Cpu::try_new(word * BITS + bit))
+}
+
+impl From<Cpu> for CpuSet {
+    fn from(cpu: Cpu) -> Self {
+        let mut set = Self::new();
+        set.insert(cpu);
+        set
+    }
+}
+
+impl FromIterator<Cpu> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = Cpu>>(cpus: I) -> Self {
+        let mut set = Self::new();
+        set.extend(cpus);
+        set
+    }
+}
+
+impl Extend<Cpu> for CpuSet {
+    fn extend<I: IntoIterator<Item = Cpu>>(&mut self, cpus: I) {
+        for cpu in cpus {
+            self.insert(cpu);
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a CpuSet {
+    type Item = Cpu;
+    type IntoIter = Iter<'a>;
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuSet({self})")
+    }
+}
+
+/// The CPUs of a [`CpuSet`] in ascending order.
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    words: &'a [u64],
+    word: usize,
+    rest: u64,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Cpu;
+    fn next(&mut self) -> Option<Cpu> {
+        while self.rest == 0 {
+            self.word += 1;
+            self.rest = *self.words.get(self.word)?;
+        }
+        let bit = self.rest.trailing_zeros();
+        self.rest &= self.rest - 1;
+        cpu_at(self.word, bit)
+    }
+}

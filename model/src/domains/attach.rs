@@ -1,0 +1,223 @@
+//! From raw chains to the domains that a kernel attaches: groups in ring order, `imb_numa_nr`, and without the
+//! levels that have no effect.
+
+use super::{Domains, Flags, Group, Kind, Shared, imb_numa::imb_numa_nr, raw::RawChains};
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    profile::Profile,
+    topology::{Level, Topology},
+};
+use std::{collections::HashMap, hash::Hash, ops::Range, rc::Rc};
+
+impl Domains {
+    /// Builds the domains of every CPU that is online and not isolated.
+    #[doc(alias = "build_sched_domains")]
+    #[doc(alias = "cpu_attach_domain")]
+    pub fn build(topology: &Topology, profile: &Profile) -> Self {
+        let raw = RawChains::build(topology, profile);
+        let online_nodes = topology.nodes().len();
+        let mut sets: Interner<Rc<CpuSet>> = Interner::default();
+        let mut shared: Interner<Shared> = Interner::default();
+        let mut rings = Rings::default();
+        let mut links = Vec::new();
+        let mut chains = vec![0..0; topology.cpu_limit()];
+
+        for cpu in &raw.partition {
+            let chain = raw.of(cpu);
+            let imb_numa = imb_numa_nr(chain, profile.imb_numa, online_nodes);
+            let mut attached: Vec<Shared> = Vec::with_capacity(chain.len());
+            for (index, level) in chain.iter().enumerate() {
+                let weight = u32::try_from(level.span.len()).unwrap_or(u32::MAX);
+                let same_as_child = attached.last().is_some_and(|child| child.weight == weight);
+                // A level whose span equals the level below vanishes; so does one of a single CPU.
+                if weight < 2 || same_as_child {
+                    continue;
+                }
+                let ring: Vec<u32> = rings
+                    .of(&raw, cpu, index)
+                    .iter()
+                    .map(|set| sets.intern(Rc::clone(set)))
+                    .collect();
+                let members: u32 = ring.iter().map(|&id| weight_of(&sets, id)).sum();
+                attached.push(Shared {
+                    kind: level.kind,
+                    flags: level.flags,
+                    imbalance_pct: imbalance_pct(level.kind, level.flags, profile),
+                    weight,
+                    imb_numa_nr: imb_numa[index],
+                    span: sets.intern(Rc::clone(&level.span)),
+                    overlaps: members != weight,
+                    ring,
+                });
+            }
+            chains[cpu.index()] = append(
+                &mut links,
+                attached.into_iter().map(|domain| shared.intern(domain)),
+            );
+        }
+
+        let groups: Vec<Group> = sets
+            .items
+            .iter()
+            .map(|set| Group::new(CpuSet::clone(set)))
+            .collect();
+        let (member_of, memberships) = memberships(&groups, &shared.items, topology.cpu_limit());
+        let node = |index: usize| {
+            let cpu = u32::try_from(index).ok().and_then(Cpu::try_new)?;
+            topology
+                .unit_of(Level::Node, cpu)
+                .and_then(|unit| u32::try_from(unit).ok())
+        };
+        Self {
+            groups,
+            shared: shared.items,
+            links,
+            chains,
+            member_of,
+            memberships,
+            node_of: (0..topology.cpu_limit()).map(node).collect(),
+            nodes: topology
+                .units(Level::Node)
+                .iter()
+                .map(|unit| unit.cpus.clone())
+                .collect(),
+        }
+    }
+}
+
+fn weight_of(sets: &Interner<Rc<CpuSet>>, id: u32) -> u32 {
+    u32::try_from(sets.items[id as usize].len()).unwrap_or(u32::MAX)
+}
+
+fn imbalance_pct(kind: Kind, flags: Flags, profile: &Profile) -> u32 {
+    match kind {
+        Kind::Smt => 110,
+        _ if flags.share_llc => 117,
+        _ => profile.imbalance_pct,
+    }
+}
+
+/// For each CPU the groups that some domain tries and that hold it.
+fn memberships(groups: &[Group], shared: &[Shared], cpu_limit: usize) -> (Vec<Range<u32>>, Vec<u32>) {
+    let mut tried = vec![false; groups.len()];
+    for &id in shared.iter().flat_map(|domain| &domain.ring) {
+        tried[id as usize] = true;
+    }
+    let mut of_cpu = vec![Vec::new(); cpu_limit];
+    for (id, group) in (0u32..).zip(groups).filter(|(id, _)| tried[*id as usize]) {
+        for cpu in group.cpus() {
+            of_cpu[cpu.index()].push(id);
+        }
+    }
+    let mut flat = Vec::new();
+    let ranges = of_cpu
+        .into_iter()
+        .map(|ids| append(&mut flat, ids.into_iter()))
+        .collect();
+    (ranges, flat)
+}
+
+fn append(pool: &mut Vec<u32>, items: impl Iterator<Item = u32>) -> Range<u32> {
+    let end = |pool: &Vec<u32>| u32::try_from(pool.len()).unwrap_or(u32::MAX);
+    let start = end(pool);
+    pool.extend(items);
+    start..end(pool)
+}
+
+/// Gives equal items the same index.
+struct Interner<T> {
+    items: Vec<T>,
+    known: HashMap<T, u32>,
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Eq + Hash + Clone> Interner<T> {
+    fn intern(&mut self, item: T) -> u32 {
+        if let Some(&id) = self.known.get(&item) {
+            return id;
+        }
+        let id = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
+        self.items.push(item.clone());
+        self.known.insert(item, id);
+        id
+    }
+}
+
+type Ring = Rc<[Rc<CpuSet>]>;
+
+/// Group rings as each CPU sees them.
+#[derive(Default)]
+struct Rings {
+    /// Rings of levels below NUMA, by level and lowest CPU of the span: all their CPUs share the groups.
+    common: HashMap<(usize, Cpu), Ring>,
+}
+
+impl Rings {
+    /// The groups of the CPU's domain at a raw level, the group that holds the CPU first.
+    fn of(&mut self, raw: &RawChains, cpu: Cpu, index: usize) -> Ring {
+        let level = &raw.of(cpu)[index];
+        if level.flags.numa {
+            return overlap_ring(raw, cpu, index);
+        }
+        let (Some(lowest), Some(highest)) = (level.span.first(), level.span.last()) else {
+            return Rc::from([]);
+        };
+        // Each CPU of the span walks the groups from itself on and links them; the highest CPU is the last to do so.
+        let ring = self.common.entry((index, lowest)).or_insert_with(|| {
+            let group = |from: Cpu| Some(raw.child_span(from, index));
+            walk(&level.span, highest, group)
+        });
+        let start = ring.iter().position(|group| group.contains(cpu)).unwrap_or(0);
+        ring.iter()
+            .cycle()
+            .skip(start)
+            .take(ring.len())
+            .map(Rc::clone)
+            .collect()
+    }
+}
+
+/// The private ring of a NUMA level, whose groups may overlap.
+#[doc(alias = "build_overlap_sched_groups")]
+fn overlap_ring(raw: &RawChains, cpu: Cpu, index: usize) -> Ring {
+    let span = &raw.of(cpu)[index].span;
+    walk(span, cpu, |from| {
+        // A CPU whose chain ended lower has no domain here.
+        raw.of(from).get(index)?;
+        // In a network of diameter 3 and more a neighbour's child can reach beyond this span: go down.
+        let fits = (1..=index)
+            .rev()
+            .map(|level| raw.child_span(from, level))
+            .find(|child| child.is_subset(span));
+        fits.or_else(|| Some(raw.child_span(from, 0)))
+    })
+}
+
+/// Walks the CPUs of a span from `start` on, wrapping; each that no group covers yet contributes one.
+fn walk(span: &CpuSet, start: Cpu, group_of: impl Fn(Cpu) -> Option<Rc<CpuSet>>) -> Ring {
+    let mut ring = Vec::new();
+    let mut rest = span.clone();
+    let mut at = start;
+    while let Some(cpu) = rest.next_wrapping(at) {
+        match group_of(cpu) {
+            Some(group) => {
+                rest = rest.difference(&group);
+                ring.push(group);
+            }
+            None => {
+                rest.remove(cpu);
+            }
+        }
+        rest.remove(cpu);
+        at = cpu;
+    }
+    Rc::from(ring)
+}

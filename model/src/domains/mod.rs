@@ -1,0 +1,246 @@
+//! The scheduling domains that a kernel builds over a topology: for each CPU a chain of ever wider spans, each
+//! divided into groups that are tried in ring order.
+//!
+//! Built once per topology and profile, then only read. Equal domains and groups of different CPUs are kept once.
+
+mod attach;
+mod imb_numa;
+mod raw;
+
+use crate::cpuset::{Cpu, CpuSet};
+use std::ops::Range;
+
+/// What a domain is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The hardware threads of a core.
+    Smt,
+    /// The CPUs of a cluster (x86: those that share an L2).
+    Cluster,
+    /// The CPUs that share a last-level cache, cut at NUMA node borders.
+    Mc,
+    /// The CPUs of a NUMA node, on hosts without several nodes in a package. Called DIE before v6.7.
+    Pkg,
+    /// The CPUs of a NUMA node.
+    Node,
+    /// The CPUs of all nodes up to a distance.
+    Numa {
+        /// That distance.
+        distance: u32,
+    },
+}
+
+impl Kind {
+    /// The kernel's name for the level.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smt => "SMT",
+            Self::Cluster => "CLS",
+            Self::Mc => "MC",
+            Self::Pkg => "PKG",
+            Self::Node => "NODE",
+            Self::Numa { .. } => "NUMA",
+        }
+    }
+}
+
+/// The flags of a domain that decide placement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Flags {
+    /// New and exec'd tasks are balanced at this level.
+    #[doc(alias = "SD_BALANCE_FORK")]
+    #[doc(alias = "SD_BALANCE_EXEC")]
+    pub balance_fork: bool,
+    /// The CPUs share a last-level cache.
+    #[doc(alias = "SD_SHARE_LLC")]
+    #[doc(alias = "SD_SHARE_PKG_RESOURCES")]
+    pub share_llc: bool,
+    /// Load balancing prefers to even out the number of tasks between the groups.
+    #[doc(alias = "SD_PREFER_SIBLING")]
+    pub prefer_sibling: bool,
+    /// The level spans NUMA nodes.
+    #[doc(alias = "SD_NUMA")]
+    pub numa: bool,
+}
+
+/// One group of a domain: the span of a domain one level below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    cpus: CpuSet,
+    weight: u32,
+    /// Index of the first word of `cpus` that is not 0: groups are narrow, hosts are wide.
+    first_word: usize,
+}
+
+impl Group {
+    fn new(cpus: CpuSet) -> Self {
+        let first_word = cpus.words().iter().position(|&w| w != 0).unwrap_or(0);
+        Self {
+            weight: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
+            cpus,
+            first_word,
+        }
+    }
+
+    pub(crate) fn cpus(&self) -> &CpuSet {
+        &self.cpus
+    }
+
+    pub(crate) fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    /// The words of the group that are not 0 at either end, with their index.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.cpus
+            .words()
+            .iter()
+            .copied()
+            .enumerate()
+            .skip(self.first_word)
+    }
+}
+
+/// A domain as several CPUs share it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Shared {
+    kind: Kind,
+    flags: Flags,
+    imbalance_pct: u32,
+    weight: u32,
+    imb_numa_nr: u32,
+    /// Index of the span among the groups' sets.
+    span: u32,
+    ring: Vec<u32>,
+    /// Some CPU of the span is in more than one group.
+    overlaps: bool,
+}
+
+/// The domains of every CPU of a host under one profile.
+#[derive(Debug, Clone)]
+pub struct Domains {
+    groups: Vec<Group>,
+    shared: Vec<Shared>,
+    /// Indices into `shared`, lowest level first, chain after chain.
+    links: Vec<u32>,
+    /// For each CPU its chain in `links`; empty for CPUs without domains.
+    chains: Vec<Range<u32>>,
+    /// For each CPU the groups that hold it, in `memberships`.
+    member_of: Vec<Range<u32>>,
+    memberships: Vec<u32>,
+    /// For each CPU the index of its NUMA node's CPUs in `nodes`, for CPUs that are online.
+    node_of: Vec<Option<u32>>,
+    nodes: Vec<CpuSet>,
+}
+
+impl Domains {
+    /// The domains of a CPU, lowest level first. Empty for a CPU that is offline or isolated.
+    pub fn of(&self, cpu: Cpu) -> impl DoubleEndedIterator<Item = Domain<'_>> + ExactSizeIterator {
+        self.chain(cpu).iter().map(|&id| Domain {
+            domains: self,
+            shared: &self.shared[id as usize],
+        })
+    }
+
+    /// The indices of a CPU's domains, lowest level first.
+    pub(crate) fn chain(&self, cpu: Cpu) -> &[u32] {
+        let range = self.chains.get(cpu.index()).cloned().unwrap_or(0..0);
+        &self.links[range.start as usize..range.end as usize]
+    }
+
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The indices of the groups that hold the CPU.
+    pub(crate) fn groups_of(&self, cpu: Cpu) -> &[u32] {
+        let range = self.member_of.get(cpu.index()).cloned().unwrap_or(0..0);
+        &self.memberships[range.start as usize..range.end as usize]
+    }
+
+    pub(crate) fn view(&self, id: u32) -> View<'_> {
+        let shared = &self.shared[id as usize];
+        View {
+            balance_fork: shared.flags.balance_fork,
+            numa: shared.flags.numa,
+            overlaps: shared.overlaps,
+            imbalance_pct: shared.imbalance_pct,
+            weight: shared.weight,
+            imb_numa_nr: shared.imb_numa_nr,
+            span: shared.span,
+            ring: &shared.ring,
+        }
+    }
+
+    /// The CPUs of the CPU's NUMA node.
+    pub(crate) fn node_of(&self, cpu: Cpu) -> Option<&CpuSet> {
+        let index = self.node_of.get(cpu.index()).copied().flatten()?;
+        self.nodes.get(index as usize)
+    }
+
+    /// One more than the highest CPU that has domains, or that could have.
+    pub(crate) fn cpu_limit(&self) -> usize {
+        self.chains.len()
+    }
+}
+
+/// What the placement loop reads of a domain.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) balance_fork: bool,
+    pub(crate) numa: bool,
+    pub(crate) overlaps: bool,
+    pub(crate) imbalance_pct: u32,
+    pub(crate) weight: u32,
+    pub(crate) imb_numa_nr: u32,
+    pub(crate) span: u32,
+    pub(crate) ring: &'a [u32],
+}
+
+/// One domain of one CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Domain<'a> {
+    domains: &'a Domains,
+    shared: &'a Shared,
+}
+
+impl<'a> Domain<'a> {
+    /// What the domain is made for.
+    pub fn kind(self) -> Kind {
+        self.shared.kind
+    }
+
+    /// Its flags.
+    pub fn flags(self) -> Flags {
+        self.shared.flags
+    }
+
+    /// Its CPUs.
+    pub fn span(self) -> &'a CpuSet {
+        self.domains.groups[self.shared.span as usize].cpus()
+    }
+
+    /// How many CPUs it spans.
+    #[doc(alias = "span_weight")]
+    pub fn weight(self) -> u32 {
+        self.shared.weight
+    }
+
+    /// How far a group may be ahead of another, in percent, before the difference counts.
+    pub fn imbalance_pct(self) -> u32 {
+        self.shared.imbalance_pct
+    }
+
+    /// How many tasks may crowd one group before another is used; read at NUMA levels only, 0 below.
+    pub fn imb_numa_nr(self) -> u32 {
+        self.shared.imb_numa_nr
+    }
+
+    /// Its groups in ring order, the CPU's own first.
+    pub fn groups(self) -> impl ExactSizeIterator<Item = &'a CpuSet> {
+        self.shared
+            .ring
+            .iter()
+            .map(|&id| self.domains.groups[id as usize].cpus())
+    }
+}

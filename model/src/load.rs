@@ -1,0 +1,66 @@
+//! What already runs on a host: runnable tasks and measured utilisation per CPU.
+
+use crate::cpuset::Cpu;
+
+/// What runs on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CpuLoad {
+    /// Runnable tasks, the running one included.
+    pub runnable: u32,
+    /// Measured utilisation, 0 to 1, where known.
+    pub utilisation: Option<f32>,
+}
+
+/// The load of a host; CPUs that nothing is known of are idle.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Load {
+    cpus: Vec<CpuLoad>,
+}
+
+impl Load {
+    /// A host on which nothing runs.
+    pub fn idle() -> Self {
+        Self::default()
+    }
+
+    /// What runs on the CPU.
+    pub fn of(&self, cpu: Cpu) -> CpuLoad {
+        self.cpus.get(cpu.index()).copied().unwrap_or_default()
+    }
+
+    /// Runnable tasks on the CPU.
+    #[doc(alias = "nr_running")]
+    pub fn runnable(&self, cpu: Cpu) -> u32 {
+        self.of(cpu).runnable
+    }
+
+    /// Says what runs on the CPU.
+    pub fn set(&mut self, cpu: Cpu, load: CpuLoad) {
+        if cpu.index() >= self.cpus.len() {
+            self.cpus.resize(cpu.index() + 1, CpuLoad::default());
+        }
+        self.cpus[cpu.index()] = load;
+    }
+
+    /// Adds runnable tasks to the CPU.
+    pub fn add(&mut self, cpu: Cpu, tasks: u32) {
+        let known = self.of(cpu);
+        self.set(
+            cpu,
+            CpuLoad {
+                runnable: known.runnable.saturating_add(tasks),
+                ..known
+            },
+        );
+    }
+}
+
+impl FromIterator<(Cpu, CpuLoad)> for Load {
+    fn from_iter<I: IntoIterator<Item = (Cpu, CpuLoad)>>(loads: I) -> Self {
+        let mut all = Self::idle();
+        for (cpu, load) in loads {
+            all.set(cpu, load);
+        }
+        all
+    }
+}

@@ -1,0 +1,270 @@
+//! Which group of a domain a new task goes to.
+
+use super::state::{GroupStats, SCALE, State};
+use crate::{
+    cpuset::Cpu,
+    domains::View,
+    profile::{NumaForkRule, TieRule},
+};
+
+/// How busy a group is; lower is better.
+#[doc(alias = "group_type")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum GroupType {
+    HasSpare,
+    FullyBusy,
+    /// Load balancing inside it failed because of affinity.
+    Imbalanced,
+    Overloaded,
+}
+
+/// A group as the slow path sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) group: u32,
+    pub(crate) stats: GroupStats,
+    pub(crate) group_type: GroupType,
+    avg_load: u64,
+}
+
+impl Candidate {
+    fn new(state: &State<'_>, group: u32, stats: GroupStats, imbalance_pct: u32) -> Self {
+        let weight = state.weight(group, &stats);
+        let group_type = classify(&stats, weight, imbalance_pct);
+        let avg_load = match group_type {
+            GroupType::FullyBusy | GroupType::Overloaded => stats.load / u64::from(weight).max(1),
+            GroupType::HasSpare | GroupType::Imbalanced => 0,
+        };
+        Self {
+            group,
+            stats,
+            group_type,
+            avg_load,
+        }
+    }
+
+    fn marked(self) -> Self {
+        Self {
+            group_type: self.group_type.max(GroupType::Imbalanced),
+            ..self
+        }
+    }
+
+    /// Lower is better; equal for groups that user space cannot tell apart.
+    fn rank(&self) -> (GroupType, u64) {
+        match self.group_type {
+            GroupType::HasSpare => (self.group_type, u64::MAX - u64::from(self.stats.idle)),
+            GroupType::FullyBusy | GroupType::Overloaded => (self.group_type, self.avg_load),
+            GroupType::Imbalanced => (self.group_type, 0),
+        }
+    }
+
+    /// Whether this group replaces the best one so far.
+    #[doc(alias = "update_pick_idlest")]
+    fn beats(&self, best: &Self, tie: TieRule) -> bool {
+        let (ours, theirs) = (self.rank(), best.rank());
+        let utilisation_decides = tie == TieRule::Utilisation && self.group_type == GroupType::HasSpare;
+        ours < theirs || (ours == theirs && utilisation_decides && self.stats.util < best.stats.util)
+    }
+}
+
+/// The first type that fits, from the busiest down.
+#[doc(alias = "group_classify")]
+#[doc(alias = "group_is_overloaded")]
+#[doc(alias = "group_has_capacity")]
+fn classify(stats: &GroupStats, weight: u32, imbalance_pct: u32) -> GroupType {
+    let capacity = u64::from(weight) * u64::from(SCALE);
+    let pct = u64::from(imbalance_pct);
+    let waits = capacity * pct < stats.runnable * 100;
+    if stats.tasks > weight && (capacity * 100 < stats.util * pct || waits) {
+        GroupType::Overloaded
+    } else if stats.tasks < weight || (!waits && capacity * 100 > stats.util * pct) {
+        GroupType::HasSpare
+    } else {
+        GroupType::FullyBusy
+    }
+}
+
+/// The groups of a domain that may hold the task: the one that holds `cpu`, and the others in ring order.
+struct Survey {
+    local: Option<Candidate>,
+    others: Vec<Candidate>,
+}
+
+/// The kernel's choice: the group to go to, or `None` to stay where `cpu` is.
+#[doc(alias = "find_idlest_group")]
+#[doc(alias = "sched_balance_find_dst_group")]
+pub(crate) fn pick_group(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> Option<u32> {
+    let tie = state.profile.tie;
+    let (mut local, mut idlest): (Option<Candidate>, Option<Candidate>) = (None, None);
+    for_each_candidate(state, domain, cpu, |candidate, is_local| {
+        if is_local {
+            local = Some(candidate);
+        } else if idlest.is_none_or(|best| candidate.beats(&best, tie)) {
+            idlest = Some(candidate);
+        }
+    });
+    let idlest = idlest?;
+    match local {
+        Some(local) if stays(state.profile.numa_fork, domain, &local, &idlest) => None,
+        _ => Some(idlest.group),
+    }
+}
+
+fn for_each_candidate(
+    state: &mut State<'_>,
+    domain: View<'_>,
+    cpu: Cpu,
+    mut take: impl FnMut(Candidate, bool),
+) {
+    for (position, &group) in domain.ring.iter().enumerate() {
+        let stats = state.stats(group);
+        if stats.allowed == 0 {
+            continue;
+        }
+        // The ring starts with the CPU's own group; where groups overlap, later ones may hold the CPU too.
+        let is_local =
+            position == 0 || (domain.overlaps && state.domains.groups()[group as usize].cpus().contains(cpu));
+        take(
+            Candidate::new(state, group, stats, domain.imbalance_pct),
+            is_local,
+        );
+    }
+}
+
+/// Every choice that the kernel may make where user space cannot see what decides.
+#[derive(Debug, Default)]
+pub(crate) struct Choices {
+    /// Staying where the CPU is.
+    pub(crate) stay: bool,
+    /// Going to one of these groups.
+    pub(crate) groups: Vec<u32>,
+}
+
+impl Choices {
+    fn add(&mut self, rule: NumaForkRule, domain: View<'_>, local: Option<&Candidate>, idlest: &Candidate) {
+        match local {
+            Some(local) if stays(rule, domain, local, idlest) => self.stay = true,
+            _ if self.groups.contains(&idlest.group) => {}
+            _ => self.groups.push(idlest.group),
+        }
+    }
+}
+
+/// What decides between groups that look equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ties {
+    /// As the profile has it: ring order decides where the kernel looks at nothing else.
+    AsKernel,
+    /// Anything: for states that stand for their mirror images, which have other ring orders.
+    Any,
+}
+
+/// Every group that the kernel may pick: ties count as open, and with `marks` so does the imbalance mark of each
+/// group that can have one.
+pub(crate) fn group_choices(
+    state: &mut State<'_>,
+    domain: View<'_>,
+    cpu: Cpu,
+    ties: Ties,
+    marks: bool,
+) -> Choices {
+    let mut survey = Survey {
+        local: None,
+        others: Vec::new(),
+    };
+    for_each_candidate(state, domain, cpu, |candidate, is_local| {
+        if is_local {
+            survey.local = Some(candidate)
+        } else {
+            survey.others.push(candidate)
+        }
+    });
+    let Survey { local, mut others } = survey;
+    let rule = state.profile.numa_fork;
+    let first_wins = ties == Ties::AsKernel && state.profile.tie == TieRule::First;
+    let mut choices = Choices {
+        stay: others.is_empty(),
+        groups: Vec::new(),
+    };
+    let may_be_marked = |state: &State<'_>, c: &Candidate| marks && state.can_be_marked(c.group);
+    let mut locals = vec![local];
+    if let Some(local) = local.filter(|local| may_be_marked(state, local)) {
+        locals.push(Some(local.marked()));
+    }
+    others.sort_by_key(Candidate::rank);
+    for local in &locals {
+        let mut all_marked = !others.is_empty();
+        let mut rest = others.as_slice();
+        // Best rank first; a rank's groups can be passed over only if each of them can be marked.
+        while let Some(first) = rest.first() {
+            let (tied, worse) = rest.split_at(rest.partition_point(|c| c.rank() == first.rank()));
+            let shown = if first_wins && !marks { 1 } else { tied.len() };
+            for candidate in &tied[..shown] {
+                choices.add(rule, domain, local.as_ref(), candidate);
+            }
+            if !tied.iter().all(|c| may_be_marked(state, c)) {
+                all_marked = false;
+                break;
+            }
+            rest = worse;
+        }
+        if all_marked {
+            for candidate in &others {
+                choices.add(rule, domain, local.as_ref(), &candidate.marked());
+            }
+        }
+    }
+    choices
+}
+
+/// Whether the task stays with the local group although there is another.
+fn stays(rule: NumaForkRule, domain: View<'_>, local: &Candidate, idlest: &Candidate) -> bool {
+    if local.group_type != idlest.group_type {
+        return local.group_type < idlest.group_type;
+    }
+    match local.group_type {
+        GroupType::Imbalanced => true,
+        GroupType::FullyBusy | GroupType::Overloaded => {
+            let pct = u64::from(domain.imbalance_pct);
+            let margin = u64::from(SCALE) * (pct - 100) / 100;
+            let (ours, theirs) = (local.avg_load, idlest.avg_load);
+            (domain.numa && theirs + margin >= ours) || theirs >= ours + margin || 100 * ours <= pct * theirs
+        }
+        GroupType::HasSpare => {
+            (domain.numa && numa_stays(rule, domain, &local.stats, &idlest.stats))
+                || local.stats.idle >= idlest.stats.idle
+        }
+    }
+}
+
+/// Whether a NUMA level tolerates one more task here while another group has more idle CPUs.
+#[doc(alias = "allow_numa_imbalance")]
+#[doc(alias = "adjust_numa_imbalance")]
+fn numa_stays(rule: NumaForkRule, domain: View<'_>, local: &GroupStats, idlest: &GroupStats) -> bool {
+    /// The difference of idle CPUs that the newest kernels tolerate.
+    #[doc(alias = "NUMA_IMBALANCE_MIN")]
+    const TOLERATED: u32 = 2;
+    let (tasks, limit) = (local.tasks, domain.imb_numa_nr);
+    let narrowed = limit.min(local.allowed);
+    let difference = local.idle.abs_diff(idlest.idle);
+    let adjusted = |limit: u32| {
+        if tasks + 1 > limit {
+            difference == 0
+        } else {
+            difference <= TOLERATED
+        }
+    };
+    match rule {
+        NumaForkRule::AnyIdle => local.idle > 0,
+        NumaForkRule::Span25 => tasks < domain.weight >> 2,
+        NumaForkRule::Less => tasks < limit,
+        NumaForkRule::NotMore => tasks <= limit,
+        NumaForkRule::PlusOneLess => tasks + 1 < limit,
+        NumaForkRule::PlusOneNotMore => tasks < limit,
+        NumaForkRule::PlusOneLessAllowed => tasks + 1 < narrowed,
+        NumaForkRule::PlusOneNotMoreAllowed => tasks < narrowed,
+        NumaForkRule::Adjusted => adjusted(limit),
+        NumaForkRule::AdjustedAllowed => adjusted(narrowed),
+    }
+}

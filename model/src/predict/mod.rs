@@ -1,0 +1,249 @@
+//! Where a kernel puts new tasks: a burst of forks or execs under an affinity mask, placed one after another.
+//!
+//! Time stands still during a burst: each task is counted at once, before the next is placed, and nothing sleeps,
+//! ends or is moved in between. [`predict`] gives the central run, in which equally idle CPUs are taken from the
+//! lowest number up, and says for each task what of its place is determined and what is noise.
+
+mod explore;
+mod group;
+mod origins;
+mod state;
+mod symmetry;
+mod tally;
+mod walk;
+
+pub use explore::{Explored, Run, explore};
+pub use origins::{Origin, origins};
+pub use symmetry::Symmetry;
+pub use tally::{Tally, best_fullest};
+pub use walk::{Entry, IdleCpu};
+
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    domains::Domains,
+    load::Load,
+    profile::Profile,
+    topology::{Level, Topology},
+};
+use group::Ties;
+use state::State;
+use tally::Bounds;
+use walk::Walk;
+
+/// What the parent does while it starts the tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Parent {
+    /// It runs on its CPU, and is not one of the tasks: a launcher.
+    #[default]
+    Runs,
+    /// It runs on its CPU and is the first of the tasks, which starts the others: a thread pool.
+    IsTask,
+    /// It does not run.
+    Sleeps,
+}
+
+/// What a new task does as the next is placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Children {
+    /// It runs, and has just begun: the burst is short.
+    #[default]
+    JustStarted,
+    /// It runs, and has run for long: the burst is slow.
+    LongRunning,
+    /// It blocked at once, so that the next placement does not see it.
+    Asleep,
+}
+
+impl Children {
+    fn start_on(self, cpu: Cpu, state: &mut State<'_>) {
+        match self {
+            Self::JustStarted => state.add_fresh(cpu),
+            Self::LongRunning => state.add_settled(cpu),
+            Self::Asleep => {}
+        }
+    }
+
+    /// The parent has run about as long as its first child.
+    fn add_parent(self, cpu: Cpu, state: &mut State<'_>) {
+        match self {
+            Self::JustStarted | Self::Asleep => state.add_fresh(cpu),
+            Self::LongRunning => state.add_settled(cpu),
+        }
+    }
+}
+
+/// A host under one kernel, with what runs on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Host<'a> {
+    /// Its hardware.
+    pub topology: &'a Topology,
+    /// Its scheduling domains under `profile`.
+    pub domains: &'a Domains,
+    /// Its kernel's rules.
+    pub profile: &'a Profile,
+    /// What runs on it.
+    pub load: &'a Load,
+}
+
+/// Tasks started one after another under a mask.
+#[derive(Debug, Clone, Copy)]
+pub struct Burst<'a> {
+    /// The CPUs that the tasks may use: online ones, at least one.
+    pub allowed: &'a CpuSet,
+    /// How many tasks; the parent included if it is one of them.
+    pub tasks: u32,
+    /// The CPU that the parent is on.
+    pub origin: Cpu,
+    /// What the parent does.
+    pub parent: Parent,
+    /// Fork or exec.
+    pub entry: Entry,
+    /// What a new task does as the next is placed.
+    pub children: Children,
+    /// What is known of idle CPUs, by CPU number; CPUs beyond its end are as [`IdleCpu::default`].
+    pub idle: &'a [IdleCpu],
+}
+
+impl<'a> Burst<'a> {
+    /// Forks by a running parent, of tasks that run at once.
+    pub fn forks(allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Self {
+        let (parent, entry, children) = (Parent::Runs, Entry::Fork, Children::JustStarted);
+        Self {
+            allowed,
+            tasks,
+            origin,
+            parent,
+            entry,
+            children,
+            idle: &[],
+        }
+    }
+
+    fn walk(&self) -> Walk<'a> {
+        Walk {
+            origin: self.origin,
+            entry: self.entry,
+            idle: self.idle,
+        }
+    }
+
+    /// The counters before the first placement.
+    fn start<'s>(&self, host: Host<'s>) -> State<'s>
+    where
+        'a: 's,
+    {
+        let mut state = State::new(host.domains, host.profile, host.load, self.allowed);
+        if self.parent != Parent::Sleeps {
+            self.children.add_parent(self.origin, &mut state);
+        }
+        state
+    }
+
+    /// The places that are taken before the first placement: the parent's if it is one of the tasks.
+    fn placed_at_start(&self) -> Option<Cpu> {
+        (self.parent == Parent::IsTask && self.tasks > 0).then_some(self.origin)
+    }
+
+    /// How many tasks the kernel places.
+    fn placements(&self) -> u32 {
+        self.tasks - u32::from(self.placed_at_start().is_some())
+    }
+
+    fn bounds(&self, host: Host<'_>) -> Bounds {
+        Bounds::new(host.load, self)
+    }
+
+    /// Counts what a placement of this burst comes to.
+    pub fn tally(&self, host: Host<'_>, places: &[Cpu]) -> Tally {
+        Tally::new(host.load, self.allowed, places, &self.bounds(host))
+    }
+}
+
+/// What of a task's place is determined by what user space can see, the earlier tasks being where they are. The rest
+/// is noise: which of several equally idle CPUs, which of several equal groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Determined {
+    /// Its CPU.
+    pub cpu: bool,
+    /// Its LLC.
+    pub llc: bool,
+    /// Its NUMA node.
+    pub node: bool,
+    /// Its package.
+    pub package: bool,
+}
+
+/// Where one task goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Placed {
+    /// The CPU in the central run.
+    pub cpu: Cpu,
+    /// What of it is determined.
+    pub determined: Determined,
+}
+
+/// The central run of a burst.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// The CPU that the parent was on.
+    pub origin: Cpu,
+    /// The tasks in the order in which they were started.
+    pub tasks: Vec<Placed>,
+    /// What it comes to.
+    pub tally: Tally,
+}
+
+/// The CPU of each task in the central run, in the order in which they are started.
+pub fn place(host: Host<'_>, burst: &Burst<'_>) -> Vec<Cpu> {
+    let (walk, mut state) = (burst.walk(), burst.start(host));
+    let mut places = Vec::with_capacity(burst.tasks as usize);
+    places.extend(burst.placed_at_start());
+    for _ in 0..burst.placements() {
+        let cpu = walk.place(&mut state);
+        burst.children.start_on(cpu, &mut state);
+        places.push(cpu);
+    }
+    places
+}
+
+/// The central run of a burst, with what of it is noise.
+pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
+    let (walk, mut state) = (burst.walk(), burst.start(host));
+    let certain = Determined {
+        cpu: true,
+        llc: true,
+        node: true,
+        package: true,
+    };
+    let mut tasks: Vec<Placed> = burst
+        .placed_at_start()
+        .into_iter()
+        .map(|cpu| Placed {
+            cpu,
+            determined: certain,
+        })
+        .collect();
+    for _ in 0..burst.placements() {
+        let open = walk.outcomes(&mut state, Ties::AsKernel, false, |_, _| {});
+        let cpu = walk.place(&mut state);
+        let inside = |level: Level| {
+            host.topology
+                .span(level, cpu)
+                .is_some_and(|span| open.is_subset(span))
+        };
+        let determined = Determined {
+            cpu: open == CpuSet::from(cpu),
+            llc: inside(Level::Llc),
+            node: inside(Level::Node),
+            package: inside(Level::Package),
+        };
+        burst.children.start_on(cpu, &mut state);
+        tasks.push(Placed { cpu, determined });
+    }
+    let places: Vec<Cpu> = tasks.iter().map(|task| task.cpu).collect();
+    Prediction {
+        origin: burst.origin,
+        tasks,
+        tally: burst.tally(host, &places),
+    }
+}

@@ -1,0 +1,181 @@
+//! Which CPUs are mirror images of each other at one moment, so that one stands for all in a proof.
+//!
+//! Below a NUMA node the hardware is a tree: CPUs in cores in LLCs. Two CPUs whose paths up that tree look the same,
+//! with the same tasks everywhere along them, lead to the same future. Nodes stand for each other only where their
+//! distances to all others are the same; packages never do.
+
+use super::state::State;
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    domains::{Domains, Kind},
+    topology::{Level, Topology},
+};
+use std::collections::HashMap;
+
+/// The tree of spans below the whole host.
+#[derive(Debug, Clone)]
+pub struct Symmetry {
+    /// For each CPU the narrowest span that holds it.
+    above_cpu: Vec<u32>,
+    /// What tells the CPU apart whatever runs: its package, how many domains it has.
+    cpu_label: Vec<u64>,
+    /// For each span the next wider one; the host, at 0, is its own.
+    above: Vec<u32>,
+    label: Vec<u64>,
+}
+
+impl Symmetry {
+    /// Finds the spans of a host.
+    pub fn new(topology: &Topology, domains: &Domains) -> Self {
+        let mut tree = Self {
+            above_cpu: Vec::new(),
+            cpu_label: Vec::new(),
+            above: vec![0],
+            label: vec![0],
+        };
+        let mut known: HashMap<&CpuSet, u32> = HashMap::new();
+        let classes = node_classes(topology);
+        tree.above_cpu = vec![0; topology.cpu_limit()];
+        tree.cpu_label = vec![0; topology.cpu_limit()];
+        for cpu in topology.online() {
+            let mut spans: Vec<&CpuSet> = domains
+                .of(cpu)
+                .filter(|domain| !matches!(domain.kind(), Kind::Numa { .. }))
+                .map(|domain| domain.span())
+                .collect();
+            let node = topology.span(Level::Node, cpu);
+            spans.extend(node.filter(|node| spans.last() != Some(node)));
+            let class = topology.unit_of(Level::Node, cpu).map_or(0, |unit| classes[unit]);
+            let mut above = 0;
+            for (depth, span) in spans.iter().enumerate().rev() {
+                let label = if depth + 1 == spans.len() { class } else { 0 };
+                above = *known.entry(*span).or_insert_with(|| {
+                    tree.above.push(above);
+                    tree.label.push(mix(&[label]));
+                    u32::try_from(tree.above.len() - 1).unwrap_or(u32::MAX)
+                });
+            }
+            let package = topology.unit_of(Level::Package, cpu).unwrap_or(0);
+            tree.above_cpu[cpu.index()] = above;
+            tree.cpu_label[cpu.index()] = mix(&[package as u64, domains.of(cpu).len() as u64]);
+        }
+        tree
+    }
+
+    /// The picture of a state in which CPUs that look alike can be found.
+    pub(super) fn picture<'a>(&'a self, state: &State<'_>, origin: Option<Cpu>) -> Picture<'a> {
+        let mut picture = Picture {
+            tree: self,
+            origin,
+            leaves: vec![0; self.above_cpu.len()],
+            sums: vec![0; self.above.len()],
+        };
+        // Narrower spans come later: from the last on, each is complete when the wider one takes it in.
+        for (span, &above) in self.above.iter().enumerate().skip(1).rev() {
+            let empty = picture.of_span(span);
+            picture.sums[above as usize] = picture.sums[above as usize].wrapping_add(empty);
+        }
+        for cpu in (0..=u16::MAX).map(Cpu::from).take(self.above_cpu.len()) {
+            picture.update(state, cpu);
+        }
+        picture
+    }
+}
+
+/// For each NUMA node with CPUs, the first of those that could change places with it.
+fn node_classes(topology: &Topology) -> Vec<u64> {
+    let nodes = topology.cpu_nodes();
+    let distance = |a: usize, b: usize| topology.distance(nodes[a], nodes[b]);
+    let others = |a: usize, b: usize| (0..nodes.len()).filter(move |&c| c != a && c != b);
+    let swappable = |a: usize, b: usize| {
+        distance(a, a) == distance(b, b)
+            && distance(a, b) == distance(b, a)
+            && others(a, b).all(|c| distance(a, c) == distance(b, c) && distance(c, a) == distance(c, b))
+    };
+    (0..nodes.len())
+        .map(|node| (0..node).find(|&first| swappable(first, node)).unwrap_or(node) as u64)
+        .collect()
+}
+
+/// A state as sums of what is below each span; equal sums stand for mirror images. Two states that are none have the
+/// same sums with a chance of 2^-64.
+#[derive(Debug, Clone)]
+pub(super) struct Picture<'a> {
+    tree: &'a Symmetry,
+    origin: Option<Cpu>,
+    leaves: Vec<u64>,
+    sums: Vec<u64>,
+}
+
+impl Picture<'_> {
+    /// Takes in what runs on the CPU now.
+    pub(super) fn update(&mut self, state: &State<'_>, cpu: Cpu) {
+        let queue = state.queue(cpu);
+        let allowed = u64::from(state.allowed().contains(cpu)) << 1 | u64::from(self.origin == Some(cpu));
+        let index = cpu.index();
+        let leaf = mix(&[
+            self.tree.cpu_label[index],
+            allowed,
+            u64::from(queue.tasks) << 32 | u64::from(queue.load),
+            u64::from(queue.util) << 32 | u64::from(queue.runnable),
+        ]);
+        let mut span = self.tree.above_cpu[index] as usize;
+        let (mut before, mut after) = (self.leaves[index], leaf);
+        self.leaves[index] = leaf;
+        loop {
+            let old = self.of_span(span);
+            self.sums[span] = self.sums[span].wrapping_sub(before).wrapping_add(after);
+            if span == 0 {
+                break;
+            }
+            (before, after) = (old, self.of_span(span));
+            span = self.tree.above[span] as usize;
+        }
+    }
+
+    fn of_span(&self, span: usize) -> u64 {
+        mix(&[self.tree.label[span], self.sums[span]])
+    }
+
+    /// Equal for states that are mirror images of each other.
+    pub(super) fn key(&self) -> u64 {
+        self.of_span(0)
+    }
+
+    /// Equal for CPUs that are mirror images of each other.
+    pub(super) fn class(&self, cpu: Cpu) -> u64 {
+        let mut class = self.leaves[cpu.index()];
+        let mut span = self.tree.above_cpu[cpu.index()] as usize;
+        while span != 0 {
+            class = mix(&[class, self.of_span(span)]);
+            span = self.tree.above[span] as usize;
+        }
+        class
+    }
+
+    /// Keeps the lowest CPU of each class.
+    pub(super) fn narrow(&self, cpus: &mut CpuSet) {
+        let mut seen: Vec<u64> = Vec::new();
+        *cpus = cpus
+            .iter()
+            .filter(|&cpu| {
+                let class = self.class(cpu);
+                let new = !seen.contains(&class);
+                if new {
+                    seen.push(class);
+                }
+                new
+            })
+            .collect();
+    }
+}
+
+/// A hash of a few words (splitmix64's finaliser over a running value).
+fn mix(words: &[u64]) -> u64 {
+    words.iter().fold(0x9e37_79b9_7f4a_7c15, |hash: u64, &word| {
+        let mut z = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+}

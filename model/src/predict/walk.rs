@@ -1,0 +1,265 @@
+//! The slow path of fork and exec: from the parent's CPU down its domains to the new task's CPU.
+
+use super::{
+    group::{Ties, group_choices, pick_group},
+    state::{SCALE, State},
+};
+use crate::cpuset::{Cpu, CpuSet};
+
+/// How a task comes to be placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Entry {
+    /// It is new, and woken for the first time.
+    #[doc(alias = "wake_up_new_task")]
+    #[doc(alias = "SD_BALANCE_FORK")]
+    #[default]
+    Fork,
+    /// It runs on the parent's CPU and executes a new program.
+    #[doc(alias = "sched_exec")]
+    #[doc(alias = "SD_BALANCE_EXEC")]
+    Exec,
+}
+
+/// What is known of an idle CPU, which decides between equally idle ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdleCpu {
+    /// Exit latency of the idle state it is in, in µs; `None` if it records no idle state.
+    pub exit_latency: Option<u32>,
+    /// When it went idle; later is larger, 0 never.
+    pub idle_stamp: u64,
+}
+
+impl Default for IdleCpu {
+    /// No idle state recorded, went idle at the same moment as all others: the lowest number wins.
+    fn default() -> Self {
+        Self {
+            exit_latency: None,
+            idle_stamp: 1,
+        }
+    }
+}
+
+/// Places tasks one after another from one CPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk<'a> {
+    pub(crate) origin: Cpu,
+    pub(crate) entry: Entry,
+    /// By CPU number; CPUs beyond its end are as [`IdleCpu::default`].
+    pub(crate) idle: &'a [IdleCpu],
+}
+
+/// Where the walk stands: the CPU and how many of its domains, from the bottom, are still to be tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Step {
+    cpu: Cpu,
+    levels: usize,
+}
+
+impl Walk<'_> {
+    /// The CPU that the kernel puts the next task on.
+    #[doc(alias = "select_task_rq_fair")]
+    #[doc(alias = "find_idlest_cpu")]
+    #[doc(alias = "sched_balance_find_dst_cpu")]
+    pub(crate) fn place(&self, state: &mut State<'_>) -> Cpu {
+        let mut step = match self.start(state) {
+            Ok(step) => step,
+            Err(cpu) => return cpu,
+        };
+        while let Some(below) = step.levels.checked_sub(1) {
+            let id = state.domains.chain(step.cpu)[below];
+            let domain = state.domains.view(id);
+            let target = domain
+                .balance_fork
+                .then(|| pick_group(state, domain, step.cpu))
+                .flatten();
+            let new = target.map_or(step.cpu, |group| self.pick_cpu(state, group, step.cpu));
+            step = next(state, step, new, domain.weight);
+        }
+        allowed_or_fallback(state, step.cpu, self.origin)
+    }
+
+    /// Where the walk starts, or the CPU that is decided without it.
+    fn start(&self, state: &State<'_>) -> Result<Step, Cpu> {
+        let allowed = state.allowed();
+        if let Some(only) = allowed.first().filter(|&first| allowed.last() == Some(first)) {
+            return Err(only);
+        }
+        let chain = state.domains.chain(self.origin);
+        let levels = chain
+            .iter()
+            .take_while(|&&id| state.domains.view(id).balance_fork)
+            .count();
+        let reaches = levels.checked_sub(1).is_some_and(|top| {
+            let span = state.domains.view(chain[top]).span;
+            state.domains.groups()[span as usize].cpus().intersects(allowed)
+        });
+        if reaches {
+            Ok(Step {
+                cpu: self.origin,
+                levels,
+            })
+        } else {
+            Err(allowed_or_fallback(state, self.origin, self.origin))
+        }
+    }
+
+    /// The CPU inside the chosen group: idle before busy; among idle ones the shallowest idle state, then the most
+    /// recently idled, then the lowest number; among busy ones the least load.
+    #[doc(alias = "find_idlest_group_cpu")]
+    #[doc(alias = "sched_balance_find_dst_group_cpu")]
+    fn pick_cpu(&self, state: &State<'_>, group: u32, cpu: Cpu) -> Cpu {
+        let members = &state.domains.groups()[group as usize];
+        if members.weight() == 1 {
+            return members.cpus().first().unwrap_or(cpu);
+        }
+        let mut idle = idle_cpus(state, group).filter(|&c| !self.runs_itself_on(c));
+        let kept = if self.idle.is_empty() {
+            idle.next()
+        } else {
+            self.most_recent(idle)
+        };
+        kept.or_else(|| self.least_loaded(state, members.cpus()).next())
+            .unwrap_or(cpu)
+    }
+
+    fn most_recent(&self, idle: impl Iterator<Item = Cpu>) -> Option<Cpu> {
+        let (mut latency, mut stamp, mut kept) = (u32::MAX, 0, None);
+        for cpu in idle {
+            let known = self.idle.get(cpu.index()).copied().unwrap_or_default();
+            match known.exit_latency {
+                Some(shallower) if shallower < latency => {
+                    (latency, stamp, kept) = (shallower, known.idle_stamp, Some(cpu));
+                }
+                Some(deeper) if deeper > latency => {}
+                _ if known.idle_stamp > stamp => (stamp, kept) = (known.idle_stamp, Some(cpu)),
+                _ => {}
+            }
+        }
+        kept
+    }
+
+    /// The allowed CPUs of a set with the least load, ascending.
+    fn least_loaded<'s>(&self, state: &'s State<'_>, cpus: &'s CpuSet) -> impl Iterator<Item = Cpu> + 's {
+        let own = self.entry == Entry::Exec;
+        let origin = self.origin;
+        let load = move |cpu: Cpu| state.queue(cpu).load + if own && cpu == origin { SCALE } else { 0 };
+        let allowed = move || cpus.iter().filter(|&cpu| state.allowed().contains(cpu));
+        let least = allowed().map(load).min();
+        allowed().filter(move |&cpu| Some(load(cpu)) == least)
+    }
+
+    /// A task that executes a new program still runs on its CPU while it looks for another.
+    fn runs_itself_on(&self, cpu: Cpu) -> bool {
+        self.entry == Entry::Exec && cpu == self.origin
+    }
+
+    /// Every CPU that the next task may be put on, where user space cannot see what decides: which of equally idle
+    /// CPUs, which of equal groups and, with `marks`, where load balancing may have set its mark.
+    ///
+    /// `narrow` thins out CPUs that would lead to mirror images of each other.
+    pub(crate) fn outcomes(
+        &self,
+        state: &mut State<'_>,
+        ties: Ties,
+        marks: bool,
+        narrow: impl Fn(&State<'_>, &mut CpuSet),
+    ) -> CpuSet {
+        let start = match self.start(state) {
+            Ok(step) => step,
+            Err(cpu) => return CpuSet::from(cpu),
+        };
+        let mut outcomes = CpuSet::new();
+        let mut seen: Vec<CpuSet> = Vec::new();
+        let mut open = vec![start];
+        while let Some(step) = open.pop() {
+            if seen.len() <= step.levels {
+                seen.resize(step.levels + 1, CpuSet::new());
+            }
+            if !seen[step.levels].insert(step.cpu) {
+                continue;
+            }
+            let Some(below) = step.levels.checked_sub(1) else {
+                outcomes.insert(allowed_or_fallback(state, step.cpu, self.origin));
+                continue;
+            };
+            let domain = state.domains.view(state.domains.chain(step.cpu)[below]);
+            let choices = group_choices(state, domain, step.cpu, ties, marks);
+            if choices.stay || !domain.balance_fork {
+                open.push(Step {
+                    levels: below,
+                    ..step
+                });
+            }
+            for &group in choices.groups.iter().filter(|_| domain.balance_fork) {
+                let mut cpus = self.cpu_choices(state, group, step.cpu);
+                narrow(state, &mut cpus);
+                open.extend(cpus.iter().map(|new| next(state, step, new, domain.weight)));
+            }
+        }
+        outcomes
+    }
+
+    /// Every CPU that [`Walk::pick_cpu`] may return; stamps and latencies decide only where they are given.
+    fn cpu_choices(&self, state: &State<'_>, group: u32, cpu: Cpu) -> CpuSet {
+        let members = &state.domains.groups()[group as usize];
+        if members.weight() == 1 || !self.idle.is_empty() {
+            return CpuSet::from(self.pick_cpu(state, group, cpu));
+        }
+        let mut choices: CpuSet = idle_cpus(state, group)
+            .filter(|&c| !self.runs_itself_on(c))
+            .collect();
+        if choices.is_empty() {
+            choices = self.least_loaded(state, members.cpus()).collect();
+        }
+        if choices.is_empty() {
+            choices.insert(cpu);
+        }
+        choices
+    }
+}
+
+/// The step after choosing `new` at a domain of that weight: one level down, or the new CPU's domains that are
+/// narrower than the one just used.
+fn next(state: &State<'_>, step: Step, new: Cpu, weight: u32) -> Step {
+    if new == step.cpu {
+        return Step {
+            levels: step.levels - 1,
+            ..step
+        };
+    }
+    let chain = state.domains.chain(new);
+    let narrower = chain
+        .iter()
+        .take_while(|&&id| state.domains.view(id).weight < weight);
+    let with_flag = narrower
+        .enumerate()
+        .filter(|(_, id)| state.domains.view(**id).balance_fork);
+    Step {
+        cpu: new,
+        levels: with_flag.last().map_or(0, |(index, _)| index + 1),
+    }
+}
+
+fn idle_cpus(state: &State<'_>, group: u32) -> impl Iterator<Item = Cpu> {
+    state.idle_allowed(group).flat_map(|(index, mut word)| {
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then(|| word.trailing_zeros())?;
+            word &= word - 1;
+            u32::try_from(index * 64)
+                .ok()
+                .and_then(|base| Cpu::try_new(base + bit))
+        })
+    })
+}
+
+/// The CPU itself if the task may run there; else one of the previous CPU's node, else any.
+#[doc(alias = "select_fallback_rq")]
+fn allowed_or_fallback(state: &State<'_>, cpu: Cpu, previous: Cpu) -> Cpu {
+    let allowed = state.allowed();
+    if allowed.contains(cpu) {
+        return cpu;
+    }
+    let node = state.domains.node_of(previous);
+    let near = node.and_then(|node| allowed.intersection(node).first());
+    near.or_else(|| allowed.first()).unwrap_or(cpu)
+}

@@ -1,0 +1,131 @@
+//! The small fixed vectors.
+
+use crate::{
+    bursts::{Bench, cpu, cpus},
+    machines::{turin, xeon, zen3},
+};
+use berth_model::{
+    load::CpuLoad,
+    predict::{Burst, Entry, IdleCpu, Parent},
+    profile,
+    topology::{Level, Shape},
+};
+
+#[test]
+fn one_allowed_cpu_is_that_cpu() {
+    let allowed = cpus("77");
+    for profile in profile::all() {
+        let bench = Bench::new(&zen3(2), profile);
+        for entry in [Entry::Fork, Entry::Exec] {
+            let burst = Burst {
+                entry,
+                ..Burst::forks(&allowed, 3, cpu(5))
+            };
+            assert_eq!(bench.places(&burst), [77, 77, 77], "{}", profile.name);
+        }
+    }
+}
+
+#[test]
+fn a_mask_inside_one_node_is_kept() {
+    let topology = turin();
+    let allowed = cpus("32-47,352-367");
+    for profile in profile::all() {
+        let bench = Bench::new(&topology, profile);
+        let places = bench.places(&Burst::forks(&allowed, 40, cpu(33)));
+        assert!(
+            places.iter().all(|&p| allowed.contains(cpu(p))),
+            "{}: {places:?}",
+            profile.name
+        );
+    }
+}
+
+#[test]
+fn from_outside_the_mask_any_group_is_better() {
+    let allowed = cpus("40-79");
+    for profile in profile::all() {
+        let bench = Bench::new(&xeon(), profile);
+        let burst = Burst {
+            entry: Entry::Exec,
+            parent: Parent::Sleeps,
+            ..Burst::forks(&allowed, 1, cpu(0))
+        };
+        let places = bench.places(&burst);
+        assert!(allowed.contains(cpu(places[0])), "{}: {places:?}", profile.name);
+    }
+}
+
+#[test]
+fn the_least_loaded_of_busy_cpus() {
+    let shape = Shape {
+        packages: 2,
+        cores: 4,
+        ..Shape::default()
+    };
+    let mut bench = Bench::named(&shape.topology().unwrap(), "v6.12");
+    for (number, runnable) in [(4, 1), (5, 2), (6, 1), (7, 3)] {
+        bench.load.set(
+            cpu(number),
+            CpuLoad {
+                runnable,
+                utilisation: None,
+            },
+        );
+    }
+    let allowed = cpus("4-7");
+    assert_eq!(bench.places(&Burst::forks(&allowed, 1, cpu(0))), [4]);
+}
+
+#[test]
+fn the_shallowest_then_the_most_recently_idled() {
+    let shape = Shape {
+        packages: 2,
+        cores: 2,
+        ..Shape::default()
+    };
+    let bench = Bench::named(&shape.topology().unwrap(), "v6.12");
+    let allowed = cpus("2-3");
+    let choice = |on_2: IdleCpu, on_3: IdleCpu| {
+        let idle = [IdleCpu::default(), IdleCpu::default(), on_2, on_3];
+        bench.places(&Burst {
+            idle: &idle,
+            ..Burst::forks(&allowed, 1, cpu(0))
+        })[0]
+    };
+    let idle = |exit_latency: Option<u32>, idle_stamp: u64| IdleCpu {
+        exit_latency,
+        idle_stamp,
+    };
+    assert_eq!(choice(idle(Some(100), 9), idle(Some(2), 5)), 3);
+    assert_eq!(choice(idle(Some(2), 5), idle(Some(100), 9)), 2);
+    assert_eq!(choice(idle(Some(2), 5), idle(Some(2), 9)), 3);
+    assert_eq!(choice(idle(None, 5), idle(None, 9)), 3);
+    // Neither went idle ever: both are passed over, and the least loaded of the busy ones is taken, were there any.
+    assert_eq!(choice(idle(None, 0), idle(None, 9)), 3);
+}
+
+#[test]
+fn a_cpu_without_domains_keeps_its_children() {
+    let mut description = Shape {
+        packages: 2,
+        cores: 4,
+        ..Shape::default()
+    }
+    .describe();
+    description.isolated = cpus("2-3");
+    let bench = Bench::named(
+        &berth_model::topology::Topology::try_new(description).unwrap(),
+        "v6.19",
+    );
+    assert_eq!(bench.places(&Burst::forks(&cpus("2-3"), 2, cpu(2))), [2, 2]);
+    assert_eq!(
+        bench
+            .split(Level::Node, &bench.places(&Burst::forks(&cpus("0-7"), 4, cpu(0))))
+            .iter()
+            .sum::<usize>(),
+        4
+    );
+    // From outside, the fallback takes the lowest allowed CPU of the parent's node.
+    assert_eq!(bench.places(&Burst::forks(&cpus("2-3"), 2, cpu(0))), [2, 2]);
+}
