@@ -7,6 +7,7 @@
 //! [`load`] (what already runs), [`predict`] (the fork and exec slow path) and [`advise`] (policies, forms,
 //! proof).
 
+pub mod advise;
 pub mod cpuset;
 pub mod domains;
 pub mod load;

@@ -45,13 +45,7 @@ impl Load {
     /// Adds runnable tasks to the CPU.
     pub fn add(&mut self, cpu: Cpu, tasks: u32) {
         let known = self.of(cpu);
-        self.set(
-            cpu,
-            CpuLoad {
-                runnable: known.runnable.saturating_add(tasks),
-                ..known
-            },
-        );
+        self.set(cpu, CpuLoad { runnable: known.runnable.saturating_add(tasks), ..known });
     }
 }
 

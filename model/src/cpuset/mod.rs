@@ -119,11 +119,7 @@ impl CpuSet {
 
     /// The CPUs in ascending order.
     pub fn iter(&self) -> Iter<'_> {
-        Iter {
-            words: &self.words,
-            word: 0,
-            rest: self.words.first().copied().unwrap_or(0),
-        }
+        Iter { words: &self.words, word: 0, rest: self.words.first().copied().unwrap_or(0) }
     }
 
     /// The lowest CPU at or after `from`, or else the lowest of all: a walk that wraps around.
@@ -144,19 +140,12 @@ impl CpuSet {
 
     /// How many CPUs the two sets share.
     pub fn intersection_len(&self, other: &Self) -> usize {
-        self.words
-            .iter()
-            .zip(&other.words)
-            .map(|(a, b)| (a & b).count_ones() as usize)
-            .sum()
+        self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
     }
 
     /// Whether every CPU of this set is in `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.words
-            .iter()
-            .enumerate()
-            .all(|(i, w)| w & !other.words.get(i).copied().unwrap_or(0) == 0)
+        self.words.iter().enumerate().all(|(i, w)| w & !other.words.get(i).copied().unwrap_or(0) == 0)
     }
 
     /// The CPUs of this set that are in `other` too.
@@ -213,9 +202,7 @@ fn place(cpu: Cpu) -> (usize, u64) {
 }
 
 fn cpu_at(word: usize, bit: u32) -> Option<Cpu> {
-    u32::try_from(word)
-        .ok()
-        .and_then(|word| Cpu::try_new(word * BITS + bit))
+    u32::try_from(word).ok().and_then(|word| Cpu::try_new(word * BITS + bit))
 }
 
 impl From<Cpu> for CpuSet {

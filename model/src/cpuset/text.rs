@@ -61,10 +61,7 @@ impl CpuSet {
         let is_group = |p: &str| p.len() == 8 && p.bytes().all(|b| b.is_ascii_hexdigit());
         let has_prefix = |p: &str| p.starts_with("0x") || p.starts_with("0X");
         // Eight digits are a group of a mask: no CPU number is that long.
-        if text
-            .split(',')
-            .any(|p| has_prefix(p.trim()) || is_group(p.trim()))
-        {
+        if text.split(',').any(|p| has_prefix(p.trim()) || is_group(p.trim())) {
             parse_mask(text)
         } else {
             parse_list(text)
@@ -86,15 +83,8 @@ impl CpuSet {
     /// The kernel's mask form: groups of 32 bits, highest first, separated by commas; the empty set is `00000000`.
     pub fn to_groups(&self) -> String {
         let halves = self.words().iter().rev().flat_map(|w| [w >> 32, w & 0xffff_ffff]);
-        let groups: Vec<String> = halves
-            .skip_while(|&g| g == 0)
-            .map(|g| format!("{g:08x}"))
-            .collect();
-        if groups.is_empty() {
-            "00000000".to_owned()
-        } else {
-            groups.join(",")
-        }
+        let groups: Vec<String> = halves.skip_while(|&g| g == 0).map(|g| format!("{g:08x}")).collect();
+        if groups.is_empty() { "00000000".to_owned() } else { groups.join(",") }
     }
 }
 
@@ -110,10 +100,7 @@ fn parse_mask(text: &str) -> Result<CpuSet, ParseError> {
     let mut set = CpuSet::new();
     let mut base: usize = 0;
     for (i, part) in text.rsplit(',').map(str::trim).enumerate() {
-        let digits = part
-            .strip_prefix("0x")
-            .or_else(|| part.strip_prefix("0X"))
-            .unwrap_or(part);
+        let digits = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X")).unwrap_or(part);
         let lone = i == 0 && !text.contains(',');
         if digits.is_empty() || (!lone && digits.len() > 8) || !digits.bytes().all(|b| b.is_ascii_hexdigit())
         {
@@ -144,9 +131,8 @@ fn parse_list(text: &str) -> Result<CpuSet, ParseError> {
                 .filter(|&n| n < MAX_CPUS)
                 .ok_or_else(|| ParseError::TooLarge { part: shown(part) })
         };
-        let (range, stride) = part
-            .split_once(':')
-            .map_or((part, None), |(range, stride)| (range, Some(stride)));
+        let (range, stride) =
+            part.split_once(':').map_or((part, None), |(range, stride)| (range, Some(stride)));
         let (low, high) = match range.split_once('-') {
             Some((low, high)) => (number(low.trim())?, number(high.trim())?),
             None if stride.is_some() => return Err(ParseError::BadPart { part: shown(part) }),
@@ -162,11 +148,7 @@ fn parse_list(text: &str) -> Result<CpuSet, ParseError> {
         if step == 0 || run == 0 || run > step {
             return Err(ParseError::BadStride { part: shown(part) });
         }
-        set.extend(
-            (low..=high)
-                .filter(|n| (n - low) % step < run)
-                .filter_map(Cpu::try_new),
-        );
+        set.extend((low..=high).filter(|n| (n - low) % step < run).filter_map(Cpu::try_new));
     }
     Ok(set)
 }
@@ -191,11 +173,7 @@ impl fmt::Display for CpuSet {
             if !std::mem::take(&mut first) {
                 f.write_str(",")?;
             }
-            if low == high {
-                write!(f, "{low}")?
-            } else {
-                write!(f, "{low}-{high}")?
-            }
+            if low == high { write!(f, "{low}")? } else { write!(f, "{low}-{high}")? }
         }
         Ok(())
     }
@@ -212,12 +190,9 @@ mod tests {
 
     #[test]
     fn every_form_of_one_set_reads_the_same() {
-        for text in [
-            "0-31,64-95",
-            "0xffffffff00000000ffffffff",
-            "ffffffff,00000000,ffffffff",
-            " 64-95 , 0-31,5 ",
-        ] {
+        for text in
+            ["0-31,64-95", "0xffffffff00000000ffffffff", "ffffffff,00000000,ffffffff", " 64-95 , 0-31,5 "]
+        {
             let set = CpuSet::parse(text).unwrap();
             assert_eq!(set.to_string(), "0-31,64-95", "{text}");
             assert_eq!(set.to_hex(), "0xffffffff00000000ffffffff", "{text}");
@@ -244,25 +219,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let error = |text: &str| CpuSet::parse(text).unwrap_err();
-        for text in [
-            "abc",
-            "1-",
-            "-3",
-            "1..3",
-            "0xzz",
-            "1,x",
-            "0x",
-            "3:2",
-            "1-2-3",
-            "+1",
-            "٣",
-            "fffffffff,00000000",
-        ] {
-            assert!(
-                matches!(error(text), ParseError::BadPart { .. }),
-                "{text}: {:?}",
-                error(text)
-            );
+        for text in
+            ["abc", "1-", "-3", "1..3", "0xzz", "1,x", "0x", "3:2", "1-2-3", "+1", "٣", "fffffffff,00000000"]
+        {
+            assert!(matches!(error(text), ParseError::BadPart { .. }), "{text}: {:?}", error(text));
         }
         assert!(matches!(error("9-3"), ParseError::BackwardRange { .. }));
         for text in ["0-9:0", "0-9:3/2", "0-9:0/2"] {

@@ -33,11 +33,8 @@ impl Domains {
                 if weight < 2 || same_as_child {
                     continue;
                 }
-                let ring: Vec<u32> = rings
-                    .of(&raw, cpu, index)
-                    .iter()
-                    .map(|set| sets.intern(Rc::clone(set)))
-                    .collect();
+                let ring: Vec<u32> =
+                    rings.of(&raw, cpu, index).iter().map(|set| sets.intern(Rc::clone(set))).collect();
                 let members: u32 = ring.iter().map(|&id| weight_of(&sets, id)).sum();
                 attached.push(Shared {
                     kind: level.kind,
@@ -50,23 +47,15 @@ impl Domains {
                     ring,
                 });
             }
-            chains[cpu.index()] = append(
-                &mut links,
-                attached.into_iter().map(|domain| shared.intern(domain)),
-            );
+            chains[cpu.index()] =
+                append(&mut links, attached.into_iter().map(|domain| shared.intern(domain)));
         }
 
-        let groups: Vec<Group> = sets
-            .items
-            .iter()
-            .map(|set| Group::new(CpuSet::clone(set)))
-            .collect();
+        let groups: Vec<Group> = sets.items.iter().map(|set| Group::new(CpuSet::clone(set))).collect();
         let (member_of, memberships) = memberships(&groups, &shared.items, topology.cpu_limit());
         let node = |index: usize| {
             let cpu = u32::try_from(index).ok().and_then(Cpu::try_new)?;
-            topology
-                .unit_of(Level::Node, cpu)
-                .and_then(|unit| u32::try_from(unit).ok())
+            topology.unit_of(Level::Node, cpu).and_then(|unit| u32::try_from(unit).ok())
         };
         Self {
             groups,
@@ -76,11 +65,7 @@ impl Domains {
             member_of,
             memberships,
             node_of: (0..topology.cpu_limit()).map(node).collect(),
-            nodes: topology
-                .units(Level::Node)
-                .iter()
-                .map(|unit| unit.cpus.clone())
-                .collect(),
+            nodes: topology.units(Level::Node).iter().map(|unit| unit.cpus.clone()).collect(),
         }
     }
 }
@@ -110,10 +95,7 @@ fn memberships(groups: &[Group], shared: &[Shared], cpu_limit: usize) -> (Vec<Ra
         }
     }
     let mut flat = Vec::new();
-    let ranges = of_cpu
-        .into_iter()
-        .map(|ids| append(&mut flat, ids.into_iter()))
-        .collect();
+    let ranges = of_cpu.into_iter().map(|ids| append(&mut flat, ids.into_iter())).collect();
     (ranges, flat)
 }
 
@@ -132,10 +114,7 @@ struct Interner<T> {
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            known: HashMap::new(),
-        }
+        Self { items: Vec::new(), known: HashMap::new() }
     }
 }
 
@@ -176,12 +155,7 @@ impl Rings {
             walk(&level.span, highest, group)
         });
         let start = ring.iter().position(|group| group.contains(cpu)).unwrap_or(0);
-        ring.iter()
-            .cycle()
-            .skip(start)
-            .take(ring.len())
-            .map(Rc::clone)
-            .collect()
+        ring.iter().cycle().skip(start).take(ring.len()).map(Rc::clone).collect()
     }
 }
 
@@ -193,10 +167,8 @@ fn overlap_ring(raw: &RawChains, cpu: Cpu, index: usize) -> Ring {
         // A CPU whose chain ended lower has no domain here.
         raw.of(from).get(index)?;
         // In a network of diameter 3 and more a neighbour's child can reach beyond this span: go down.
-        let fits = (1..=index)
-            .rev()
-            .map(|level| raw.child_span(from, level))
-            .find(|child| child.is_subset(span));
+        let fits =
+            (1..=index).rev().map(|level| raw.child_span(from, level)).find(|child| child.is_subset(span));
         fits.or_else(|| Some(raw.child_span(from, 0)))
     })
 }

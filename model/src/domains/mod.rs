@@ -75,11 +75,7 @@ pub(crate) struct Group {
 impl Group {
     fn new(cpus: CpuSet) -> Self {
         let first_word = cpus.words().iter().position(|&w| w != 0).unwrap_or(0);
-        Self {
-            weight: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
-            cpus,
-            first_word,
-        }
+        Self { weight: u32::try_from(cpus.len()).unwrap_or(u32::MAX), cpus, first_word }
     }
 
     pub(crate) fn cpus(&self) -> &CpuSet {
@@ -92,12 +88,7 @@ impl Group {
 
     /// The words of the group that are not 0 at either end, with their index.
     pub(crate) fn words(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.cpus
-            .words()
-            .iter()
-            .copied()
-            .enumerate()
-            .skip(self.first_word)
+        self.cpus.words().iter().copied().enumerate().skip(self.first_word)
     }
 }
 
@@ -136,10 +127,7 @@ pub struct Domains {
 impl Domains {
     /// The domains of a CPU, lowest level first. Empty for a CPU that is offline or isolated.
     pub fn of(&self, cpu: Cpu) -> impl DoubleEndedIterator<Item = Domain<'_>> + ExactSizeIterator {
-        self.chain(cpu).iter().map(|&id| Domain {
-            domains: self,
-            shared: &self.shared[id as usize],
-        })
+        self.chain(cpu).iter().map(|&id| Domain { domains: self, shared: &self.shared[id as usize] })
     }
 
     /// The indices of a CPU's domains, lowest level first.
@@ -238,9 +226,6 @@ impl<'a> Domain<'a> {
 
     /// Its groups in ring order, the CPU's own first.
     pub fn groups(self) -> impl ExactSizeIterator<Item = &'a CpuSet> {
-        self.shared
-            .ring
-            .iter()
-            .map(|&id| self.domains.groups[id as usize].cpus())
+        self.shared.ring.iter().map(|&id| self.domains.groups[id as usize].cpus())
     }
 }

@@ -30,12 +30,7 @@ impl RawChains {
         let partition = topology.online().difference(topology.isolated());
         let numa = NumaLevels::new(topology, profile);
         let packages_hold_nodes = topology.units(Level::Package).iter().any(|package| {
-            topology
-                .units(Level::Node)
-                .iter()
-                .filter(|node| node.cpus.intersects(&package.cpus))
-                .count()
-                > 1
+            topology.units(Level::Node).iter().filter(|node| node.cpus.intersects(&package.cpus)).count() > 1
         });
         let with_package_level = !packages_hold_nodes;
 
@@ -44,10 +39,9 @@ impl RawChains {
         let mut chains = vec![Rc::clone(&none); topology.cpu_limit()];
         let mut by_core: BTreeMap<(usize, usize), Rc<[RawLevel]>> = BTreeMap::new();
         for cpu in &partition {
-            let (Some(core), Some(node)) = (
-                topology.unit_of(Level::Core, cpu),
-                topology.unit_of(Level::Node, cpu),
-            ) else {
+            let (Some(core), Some(node)) =
+                (topology.unit_of(Level::Core, cpu), topology.unit_of(Level::Node, cpu))
+            else {
                 continue;
             };
             let chain = by_core.entry((core, node)).or_insert_with(|| {
@@ -98,11 +92,7 @@ fn chain(levels: Vec<(Kind, Flags, CpuSet)>, partition: &CpuSet, spans: &mut Spa
             span.extend_from(&child.span);
         }
         let whole = span == *partition;
-        chain.push(RawLevel {
-            kind,
-            flags,
-            span: spans.intern(span),
-        });
+        chain.push(RawLevel { kind, flags, span: spans.intern(span) });
         if whole {
             break;
         }
@@ -120,16 +110,8 @@ fn levels(
     with_package_level: bool,
 ) -> Vec<(Kind, Flags, CpuSet)> {
     let span = |level: Level| topology.span(level, cpu).cloned().unwrap_or_default();
-    let common = Flags {
-        balance_fork: true,
-        share_llc: false,
-        prefer_sibling: true,
-        numa: false,
-    };
-    let sharing = Flags {
-        share_llc: true,
-        ..common
-    };
+    let common = Flags { balance_fork: true, share_llc: false, prefer_sibling: true, numa: false };
+    let sharing = Flags { share_llc: true, ..common };
     let mut levels = vec![(Kind::Smt, sharing, span(Level::Core))];
     if profile.cluster_level
         && let Some(cluster) = topology.cluster_span(cpu)
@@ -171,9 +153,8 @@ impl NumaLevels {
         let all: Vec<usize> = (0..topology.nodes().len()).collect();
         let with_cpus = topology.cpu_nodes();
         let counted: &[usize] = if profile.cpu_nodes_only { with_cpus } else { &all };
-        let pairs = counted
-            .iter()
-            .flat_map(|&from| counted.iter().map(move |&to| topology.distance(from, to)));
+        let pairs =
+            counted.iter().flat_map(|&from| counted.iter().map(move |&to| topology.distance(from, to)));
         let mut distances: Vec<u32> = pairs.collect();
         distances.sort_unstable();
         distances.dedup();
@@ -182,19 +163,13 @@ impl NumaLevels {
             distances.remove(0);
         }
         let within = |from: usize, distance: u32| {
-            let near = with_cpus
-                .iter()
-                .filter(|&&to| topology.distance(from, to) <= distance);
+            let near = with_cpus.iter().filter(|&&to| topology.distance(from, to) <= distance);
             near.fold(CpuSet::new(), |mut span, &to| {
                 span.extend_from(&topology.nodes()[to].cpus);
                 span
             })
         };
         let level = |&distance: &u32| with_cpus.iter().map(|&from| within(from, distance)).collect();
-        Self {
-            spans: distances.iter().map(level).collect(),
-            distances,
-            valid,
-        }
+        Self { spans: distances.iter().map(level).collect(), distances, valid }
     }
 }

@@ -45,11 +45,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, limit: u3
     let picture = symmetry.picture(&state, Some(burst.origin));
     let bounds = burst.bounds(host);
     let mut steps: Vec<(Option<usize>, Cpu)> = Vec::new();
-    let mut start = Branch {
-        state,
-        picture,
-        last: None,
-    };
+    let mut start = Branch { state, picture, last: None };
     if let Some(cpu) = burst.placed_at_start() {
         steps.push((None, cpu));
         start.last = Some(0);
@@ -68,11 +64,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, limit: u3
             let mut branch = Some(branch);
             for cpu in &cpus {
                 // The last outcome takes the branch over, the others copy it.
-                let taken = if Some(cpu) == last {
-                    branch.take()
-                } else {
-                    branch.clone()
-                };
+                let taken = if Some(cpu) == last { branch.take() } else { branch.clone() };
                 let Some(mut taken) = taken else { continue };
                 steps.push((taken.last, cpu));
                 taken.last = Some(steps.len() - 1);
@@ -83,12 +75,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, limit: u3
                     && bounds.exceeded_now(cpu, taken.state.queue(cpu).tasks)
                 {
                     let run = finish(host, burst, taken, &steps);
-                    return Explored {
-                        runs,
-                        complete: false,
-                        ends: Vec::new(),
-                        refused: Some(run),
-                    };
+                    return Explored { runs, complete: false, ends: Vec::new(), refused: Some(run) };
                 }
                 if known.insert(taken.picture.key()) {
                     next.push(taken);
@@ -103,17 +90,9 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, limit: u3
         runs = runs.max(width);
         branches = next;
     }
-    let ends: Vec<Run> = branches
-        .into_iter()
-        .map(|branch| finish(host, burst, branch, &steps))
-        .collect();
+    let ends: Vec<Run> = branches.into_iter().map(|branch| finish(host, burst, branch, &steps)).collect();
     let refused = ends.iter().find(|run| run.tally.pile_up).cloned();
-    Explored {
-        runs,
-        complete,
-        ends,
-        refused,
-    }
+    Explored { runs, complete, ends, refused }
 }
 
 /// Takes a run to its end by the kernel's central choices.

@@ -35,19 +35,11 @@ impl Candidate {
             GroupType::FullyBusy | GroupType::Overloaded => stats.load / u64::from(weight).max(1),
             GroupType::HasSpare | GroupType::Imbalanced => 0,
         };
-        Self {
-            group,
-            stats,
-            group_type,
-            avg_load,
-        }
+        Self { group, stats, group_type, avg_load }
     }
 
     fn marked(self) -> Self {
-        Self {
-            group_type: self.group_type.max(GroupType::Imbalanced),
-            ..self
-        }
+        Self { group_type: self.group_type.max(GroupType::Imbalanced), ..self }
     }
 
     /// Lower is better; equal for groups that user space cannot tell apart.
@@ -125,10 +117,7 @@ fn for_each_candidate(
         // The ring starts with the CPU's own group; where groups overlap, later ones may hold the CPU too.
         let is_local =
             position == 0 || (domain.overlaps && state.domains.groups()[group as usize].cpus().contains(cpu));
-        take(
-            Candidate::new(state, group, stats, domain.imbalance_pct),
-            is_local,
-        );
+        take(Candidate::new(state, group, stats, domain.imbalance_pct), is_local);
     }
 }
 
@@ -169,24 +158,14 @@ pub(crate) fn group_choices(
     ties: Ties,
     marks: bool,
 ) -> Choices {
-    let mut survey = Survey {
-        local: None,
-        others: Vec::new(),
-    };
+    let mut survey = Survey { local: None, others: Vec::new() };
     for_each_candidate(state, domain, cpu, |candidate, is_local| {
-        if is_local {
-            survey.local = Some(candidate)
-        } else {
-            survey.others.push(candidate)
-        }
+        if is_local { survey.local = Some(candidate) } else { survey.others.push(candidate) }
     });
     let Survey { local, mut others } = survey;
     let rule = state.profile.numa_fork;
     let first_wins = ties == Ties::AsKernel && state.profile.tie == TieRule::First;
-    let mut choices = Choices {
-        stay: others.is_empty(),
-        groups: Vec::new(),
-    };
+    let mut choices = Choices { stay: others.is_empty(), groups: Vec::new() };
     let may_be_marked = |state: &State<'_>, c: &Candidate| marks && state.can_be_marked(c.group);
     let mut locals = vec![local];
     if let Some(local) = local.filter(|local| may_be_marked(state, local)) {
@@ -249,11 +228,7 @@ fn numa_stays(rule: NumaForkRule, domain: View<'_>, local: &GroupStats, idlest: 
     let narrowed = limit.min(local.allowed);
     let difference = local.idle.abs_diff(idlest.idle);
     let adjusted = |limit: u32| {
-        if tasks + 1 > limit {
-            difference == 0
-        } else {
-            difference <= TOLERATED
-        }
+        if tasks + 1 > limit { difference == 0 } else { difference <= TOLERATED }
     };
     match rule {
         NumaForkRule::AnyIdle => local.idle > 0,

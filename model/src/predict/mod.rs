@@ -13,7 +13,7 @@ mod tally;
 mod walk;
 
 pub use explore::{Explored, Run, explore};
-pub use origins::{Origin, origins};
+pub use origins::{Origin, look, origins};
 pub use symmetry::Symmetry;
 pub use tally::{Tally, best_fullest};
 pub use walk::{Entry, IdleCpu};
@@ -108,23 +108,11 @@ impl<'a> Burst<'a> {
     /// Forks by a running parent, of tasks that run at once.
     pub fn forks(allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Self {
         let (parent, entry, children) = (Parent::Runs, Entry::Fork, Children::JustStarted);
-        Self {
-            allowed,
-            tasks,
-            origin,
-            parent,
-            entry,
-            children,
-            idle: &[],
-        }
+        Self { allowed, tasks, origin, parent, entry, children, idle: &[] }
     }
 
     fn walk(&self) -> Walk<'a> {
-        Walk {
-            origin: self.origin,
-            entry: self.entry,
-            idle: self.idle,
-        }
+        Walk { origin: self.origin, entry: self.entry, idle: self.idle }
     }
 
     /// The counters before the first placement.
@@ -195,6 +183,11 @@ pub struct Prediction {
 
 /// The CPU of each task in the central run, in the order in which they are started.
 pub fn place(host: Host<'_>, burst: &Burst<'_>) -> Vec<Cpu> {
+    if let Some(only) = burst.allowed.first().filter(|&first| burst.allowed.last() == Some(first)) {
+        let mut places = vec![only; burst.tasks as usize];
+        places.splice(..burst.placed_at_start().iter().len(), burst.placed_at_start());
+        return places;
+    }
     let (walk, mut state) = (burst.walk(), burst.start(host));
     let mut places = Vec::with_capacity(burst.tasks as usize);
     places.extend(burst.placed_at_start());
@@ -209,28 +202,13 @@ pub fn place(host: Host<'_>, burst: &Burst<'_>) -> Vec<Cpu> {
 /// The central run of a burst, with what of it is noise.
 pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
     let (walk, mut state) = (burst.walk(), burst.start(host));
-    let certain = Determined {
-        cpu: true,
-        llc: true,
-        node: true,
-        package: true,
-    };
-    let mut tasks: Vec<Placed> = burst
-        .placed_at_start()
-        .into_iter()
-        .map(|cpu| Placed {
-            cpu,
-            determined: certain,
-        })
-        .collect();
+    let certain = Determined { cpu: true, llc: true, node: true, package: true };
+    let mut tasks: Vec<Placed> =
+        burst.placed_at_start().into_iter().map(|cpu| Placed { cpu, determined: certain }).collect();
     for _ in 0..burst.placements() {
         let open = walk.outcomes(&mut state, Ties::AsKernel, false, |_, _| {});
         let cpu = walk.place(&mut state);
-        let inside = |level: Level| {
-            host.topology
-                .span(level, cpu)
-                .is_some_and(|span| open.is_subset(span))
-        };
+        let inside = |level: Level| host.topology.span(level, cpu).is_some_and(|span| open.is_subset(span));
         let determined = Determined {
             cpu: open == CpuSet::from(cpu),
             llc: inside(Level::Llc),
@@ -241,9 +219,5 @@ pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
         tasks.push(Placed { cpu, determined });
     }
     let places: Vec<Cpu> = tasks.iter().map(|task| task.cpu).collect();
-    Prediction {
-        origin: burst.origin,
-        tasks,
-        tally: burst.tally(host, &places),
-    }
+    Prediction { origin: burst.origin, tasks, tally: burst.tally(host, &places) }
 }

@@ -21,13 +21,15 @@ pub fn origins(host: Host<'_>, symmetry: &Symmetry, allowed: &CpuSet) -> Vec<Ori
     let mut origins: Vec<Origin> = Vec::new();
     for cpu in allowed {
         let index = *known.entry(picture.class(cpu)).or_insert_with(|| {
-            origins.push(Origin {
-                cpu,
-                class: CpuSet::new(),
-            });
+            origins.push(Origin { cpu, class: CpuSet::new() });
             origins.len() - 1
         });
         origins[index].class.insert(cpu);
     }
     origins
+}
+
+/// Equal for masks that are mirror images of each other, with what runs everywhere.
+pub fn look(host: Host<'_>, symmetry: &Symmetry, allowed: &CpuSet) -> u64 {
+    symmetry.picture(&State::new(host.domains, host.profile, host.load, allowed), None).key()
 }

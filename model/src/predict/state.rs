@@ -175,10 +175,7 @@ impl<'a> State<'a> {
             return known;
         }
         let cpus = self.domains.groups()[group as usize].cpus();
-        let mut stats = GroupStats {
-            ready: true,
-            ..GroupStats::default()
-        };
+        let mut stats = GroupStats { ready: true, ..GroupStats::default() };
         for cpu in cpus {
             let allowed = self.allowed.contains(cpu);
             stats.allowed += u32::from(allowed);

@@ -27,12 +27,7 @@ pub struct Symmetry {
 impl Symmetry {
     /// Finds the spans of a host.
     pub fn new(topology: &Topology, domains: &Domains) -> Self {
-        let mut tree = Self {
-            above_cpu: Vec::new(),
-            cpu_label: Vec::new(),
-            above: vec![0],
-            label: vec![0],
-        };
+        let mut tree = Self { above_cpu: Vec::new(), cpu_label: Vec::new(), above: vec![0], label: vec![0] };
         let mut known: HashMap<&CpuSet, u32> = HashMap::new();
         let classes = node_classes(topology);
         tree.above_cpu = vec![0; topology.cpu_limit()];
@@ -60,6 +55,13 @@ impl Symmetry {
             tree.cpu_label[cpu.index()] = mix(&[package as u64, domains.of(cpu).len() as u64]);
         }
         tree
+    }
+
+    /// Takes every CPU as different from every other: what a proof would cost without mirror images.
+    pub fn tell_apart(&mut self) {
+        for (label, number) in self.cpu_label.iter_mut().zip(1..) {
+            *label = mix(&[number]);
+        }
     }
 
     /// The picture of a state in which CPUs that look alike can be found.

@@ -32,20 +32,13 @@ impl Tally {
             *tasks_on.entry(cpu).or_default() += 1;
         }
         let all = |(&cpu, &tasks): (&Cpu, &u32)| tasks + load.runnable(cpu);
-        let used: f64 = tasks_on
-            .iter()
-            .map(|on| f64::from(*on.1) / f64::from(all(on)))
-            .sum();
+        let used: f64 = tasks_on.iter().map(|on| f64::from(*on.1) / f64::from(all(on))).sum();
         let idle = |cpu: &Cpu| load.runnable(*cpu) == 0 && !tasks_on.contains_key(cpu);
         Self {
             fullest: tasks_on.iter().map(all).max().unwrap_or(0),
             best: bounds.best,
             idle_allowed: allowed.iter().filter(idle).collect(),
-            cpu_use: if places.is_empty() {
-                1.0
-            } else {
-                used / places.len() as f64
-            },
+            cpu_use: if places.is_empty() { 1.0 } else { used / places.len() as f64 },
             pile_up: tasks_on.iter().any(|on| bounds.exceeded(*on.0, all(on))),
             tasks_on: tasks_on.into_iter().collect(),
         }
@@ -72,11 +65,7 @@ impl Bounds {
             let best = best_fullest(burst.allowed.iter().map(taken), burst.placements());
             fixed.map_or(best, |cpu| best.max(load.runnable(cpu) + 1))
         };
-        Self {
-            best: best_with(None),
-            best_with_launcher: best_with(launcher),
-            launcher,
-        }
+        Self { best: best_with(None), best_with_launcher: best_with(launcher), launcher }
     }
 
     /// Whether a CPU with a task of the job that runs `tasks`, others' included and the launcher not, piles up.

@@ -32,10 +32,7 @@ pub struct IdleCpu {
 impl Default for IdleCpu {
     /// No idle state recorded, went idle at the same moment as all others: the lowest number wins.
     fn default() -> Self {
-        Self {
-            exit_latency: None,
-            idle_stamp: 1,
-        }
+        Self { exit_latency: None, idle_stamp: 1 }
     }
 }
 
@@ -68,10 +65,7 @@ impl Walk<'_> {
         while let Some(below) = step.levels.checked_sub(1) {
             let id = state.domains.chain(step.cpu)[below];
             let domain = state.domains.view(id);
-            let target = domain
-                .balance_fork
-                .then(|| pick_group(state, domain, step.cpu))
-                .flatten();
+            let target = domain.balance_fork.then(|| pick_group(state, domain, step.cpu)).flatten();
             let new = target.map_or(step.cpu, |group| self.pick_cpu(state, group, step.cpu));
             step = next(state, step, new, domain.weight);
         }
@@ -85,19 +79,13 @@ impl Walk<'_> {
             return Err(only);
         }
         let chain = state.domains.chain(self.origin);
-        let levels = chain
-            .iter()
-            .take_while(|&&id| state.domains.view(id).balance_fork)
-            .count();
+        let levels = chain.iter().take_while(|&&id| state.domains.view(id).balance_fork).count();
         let reaches = levels.checked_sub(1).is_some_and(|top| {
             let span = state.domains.view(chain[top]).span;
             state.domains.groups()[span as usize].cpus().intersects(allowed)
         });
         if reaches {
-            Ok(Step {
-                cpu: self.origin,
-                levels,
-            })
+            Ok(Step { cpu: self.origin, levels })
         } else {
             Err(allowed_or_fallback(state, self.origin, self.origin))
         }
@@ -113,13 +101,8 @@ impl Walk<'_> {
             return members.cpus().first().unwrap_or(cpu);
         }
         let mut idle = idle_cpus(state, group).filter(|&c| !self.runs_itself_on(c));
-        let kept = if self.idle.is_empty() {
-            idle.next()
-        } else {
-            self.most_recent(idle)
-        };
-        kept.or_else(|| self.least_loaded(state, members.cpus()).next())
-            .unwrap_or(cpu)
+        let kept = if self.idle.is_empty() { idle.next() } else { self.most_recent(idle) };
+        kept.or_else(|| self.least_loaded(state, members.cpus()).next()).unwrap_or(cpu)
     }
 
     fn most_recent(&self, idle: impl Iterator<Item = Cpu>) -> Option<Cpu> {
@@ -185,10 +168,7 @@ impl Walk<'_> {
             let domain = state.domains.view(state.domains.chain(step.cpu)[below]);
             let choices = group_choices(state, domain, step.cpu, ties, marks);
             if choices.stay || !domain.balance_fork {
-                open.push(Step {
-                    levels: below,
-                    ..step
-                });
+                open.push(Step { levels: below, ..step });
             }
             for &group in choices.groups.iter().filter(|_| domain.balance_fork) {
                 let mut cpus = self.cpu_choices(state, group, step.cpu);
@@ -205,9 +185,7 @@ impl Walk<'_> {
         if members.weight() == 1 || !self.idle.is_empty() {
             return CpuSet::from(self.pick_cpu(state, group, cpu));
         }
-        let mut choices: CpuSet = idle_cpus(state, group)
-            .filter(|&c| !self.runs_itself_on(c))
-            .collect();
+        let mut choices: CpuSet = idle_cpus(state, group).filter(|&c| !self.runs_itself_on(c)).collect();
         if choices.is_empty() {
             choices = self.least_loaded(state, members.cpus()).collect();
         }
@@ -222,22 +200,12 @@ impl Walk<'_> {
 /// narrower than the one just used.
 fn next(state: &State<'_>, step: Step, new: Cpu, weight: u32) -> Step {
     if new == step.cpu {
-        return Step {
-            levels: step.levels - 1,
-            ..step
-        };
+        return Step { levels: step.levels - 1, ..step };
     }
     let chain = state.domains.chain(new);
-    let narrower = chain
-        .iter()
-        .take_while(|&&id| state.domains.view(id).weight < weight);
-    let with_flag = narrower
-        .enumerate()
-        .filter(|(_, id)| state.domains.view(**id).balance_fork);
-    Step {
-        cpu: new,
-        levels: with_flag.last().map_or(0, |(index, _)| index + 1),
-    }
+    let narrower = chain.iter().take_while(|&&id| state.domains.view(id).weight < weight);
+    let with_flag = narrower.enumerate().filter(|(_, id)| state.domains.view(**id).balance_fork);
+    Step { cpu: new, levels: with_flag.last().map_or(0, |(index, _)| index + 1) }
 }
 
 fn idle_cpus(state: &State<'_>, group: u32) -> impl Iterator<Item = Cpu> {
@@ -245,9 +213,7 @@ fn idle_cpus(state: &State<'_>, group: u32) -> impl Iterator<Item = Cpu> {
         std::iter::from_fn(move || {
             let bit = (word != 0).then(|| word.trailing_zeros())?;
             word &= word - 1;
-            u32::try_from(index * 64)
-                .ok()
-                .and_then(|base| Cpu::try_new(base + bit))
+            u32::try_from(index * 64).ok().and_then(|base| Cpu::try_new(base + bit))
         })
     })
 }

@@ -31,15 +31,12 @@ impl Built {
     }
 }
 
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 fn year(word: &str) -> Option<u16> {
     let digits = word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
-    word.parse()
-        .ok()
-        .filter(|year| digits && (2019..2100).contains(year))
+    word.parse().ok().filter(|year| digits && (2019..2100).contains(year))
 }
 
 /// `2026-05-08`, with or without a time behind it.
@@ -64,31 +61,13 @@ mod tests {
     #[test]
     fn dates() {
         for (version, date) in [
-            (
-                "#45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30 12:02:04 UTC 2024",
-                Some((2024, 8)),
-            ),
-            (
-                "#1 SMP PREEMPT_DYNAMIC Debian 6.1.170-3 (2026-05-08)",
-                Some((2026, 5)),
-            ),
-            (
-                "#1 SMP PREEMPT_DYNAMIC PMX 6.8.12-4 (2024-11-06T15:04Z)",
-                Some((2024, 11)),
-            ),
-            (
-                "#1 SMP PREEMPT_DYNAMIC Wed, 24 Jul 2024 22:25:43 +0000",
-                Some((2024, 7)),
-            ),
-            (
-                "#1 SMP PREEMPT_DYNAMIC Thu Jun  6 08:03:39 UTC 2024 (0aca4a3)",
-                Some((2024, 6)),
-            ),
+            ("#45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30 12:02:04 UTC 2024", Some((2024, 8))),
+            ("#1 SMP PREEMPT_DYNAMIC Debian 6.1.170-3 (2026-05-08)", Some((2026, 5))),
+            ("#1 SMP PREEMPT_DYNAMIC PMX 6.8.12-4 (2024-11-06T15:04Z)", Some((2024, 11))),
+            ("#1 SMP PREEMPT_DYNAMIC Wed, 24 Jul 2024 22:25:43 +0000", Some((2024, 7))),
+            ("#1 SMP PREEMPT_DYNAMIC Thu Jun  6 08:03:39 UTC 2024 (0aca4a3)", Some((2024, 6))),
             // Cut at 64 characters.
-            (
-                "#45~22.04.1-Ubuntu SMP PREEMPT_DYNAMIC Wed Sep 11 15:25:05 UTC 2",
-                None,
-            ),
+            ("#45~22.04.1-Ubuntu SMP PREEMPT_DYNAMIC Wed Sep 11 15:25:05 UTC 2", None),
             // Reproducible builds.
             ("#1-NixOS SMP PREEMPT_DYNAMIC Tue Jan  1 00:00:00 UTC 1980", None),
             ("#1 SMP PREEMPT_DYNAMIC @0", None),

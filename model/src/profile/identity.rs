@@ -42,11 +42,7 @@ pub struct Upstream {
 impl KernelIdentity {
     /// A kernel of which only `uname -r` is known, or a kernel that somebody typed.
     pub fn new(release: impl Into<String>) -> Self {
-        Self {
-            release: release.into(),
-            version: None,
-            version_signature: None,
-        }
+        Self { release: release.into(), version: None, version_signature: None }
     }
 
     /// The version of kernel.org behind this kernel.
@@ -61,11 +57,8 @@ impl KernelIdentity {
     /// As [`KernelIdentity::upstream`]; a wrong release is blamed on `field`.
     pub(super) fn upstream_of(&self, field: Field) -> Result<Upstream, Error> {
         let release = checked(&self.release, field, LONGEST_RELEASE)?;
-        let version_text = checked(
-            self.version.as_deref().unwrap_or_default(),
-            Field::Version,
-            LONGEST_TEXT,
-        )?;
+        let version_text =
+            checked(self.version.as_deref().unwrap_or_default(), Field::Version, LONGEST_TEXT)?;
         let signature = checked(
             self.version_signature.as_deref().unwrap_or_default(),
             Field::VersionSignature,
@@ -78,11 +71,8 @@ impl KernelIdentity {
         })?;
 
         let lower = suffix.to_ascii_lowercase();
-        let vendor = vendor::find(&Clues {
-            suffix: &lower,
-            version: version_text,
-            signed: !signature.is_empty(),
-        });
+        let vendor =
+            vendor::find(&Clues { suffix: &lower, version: version_text, signed: !signature.is_empty() });
         let mut found = Upstream {
             version,
             conflicting: None,
@@ -90,10 +80,7 @@ impl KernelIdentity {
             patching: vendor.map_or(Patching::Upstream, |vendor| vendor.patching),
             beyond_tag: is_beyond_tag(&lower),
             built: Built::parse(version_text),
-            certain: vendor.map_or_else(
-                || suffix.is_empty() || suffix_is_rc(suffix),
-                |vendor| vendor.plain,
-            ),
+            certain: vendor.map_or_else(|| suffix.is_empty() || suffix_is_rc(suffix), |vendor| vendor.plain),
             evidence: vec![format!("The release is {release}.")],
         };
         found.note_vendor(suffix);
@@ -119,9 +106,7 @@ impl Upstream {
     fn note_vendor(&mut self, suffix: &str) {
         match (self.vendor, self.patching) {
             (Some(vendor), Patching::Upstream) => {
-                self.say(format!(
-                    "It is marked as {vendor}, which follows kernel.org's releases."
-                ));
+                self.say(format!("It is marked as {vendor}, which follows kernel.org's releases."));
             }
             (Some(vendor), Patching::Fixes) => {
                 self.say(format!(
@@ -151,10 +136,8 @@ impl Upstream {
         if !signature.is_empty() && from_signature.is_none() {
             self.say("/proc/version_signature could not be read and was not used.".to_owned());
         }
-        let sources = [
-            ("/proc/version_signature", from_signature),
-            ("uname -v", level_in_version(version_text)),
-        ];
+        let sources =
+            [("/proc/version_signature", from_signature), ("uname -v", level_in_version(version_text))];
         for (place, level) in sources {
             let Some(level) = level else { continue };
             if level.series() == self.version.series() {
@@ -164,9 +147,7 @@ impl Upstream {
             }
             self.conflicting = Some(level);
             self.certain = false;
-            self.say(format!(
-                "{place} tells {level} instead, of another series: it may be either."
-            ));
+            self.say(format!("{place} tells {level} instead, of another series: it may be either."));
         }
         false
     }
@@ -179,12 +160,7 @@ const LONGEST_TEXT: usize = 256;
 fn checked(text: &str, field: Field, most: usize) -> Result<&str, Error> {
     let text = text.trim();
     if text.len() > most {
-        return Err(Error::TooLong {
-            field,
-            value: excerpt(text),
-            len: text.len(),
-            most,
-        });
+        return Err(Error::TooLong { field, value: excerpt(text), len: text.len(), most });
     }
     Ok(text)
 }
@@ -213,8 +189,7 @@ fn level_in_version(version: &str) -> Option<Version> {
 /// `6.12.0+`, `6.12.0-00123-gabcdef012345`, `6.12.0-rc1-next-20240930`.
 fn is_beyond_tag(suffix: &str) -> bool {
     let is_commit = |part: &str| {
-        part.strip_prefix('g')
-            .is_some_and(|id| id.len() >= 7 && id.bytes().all(|b| b.is_ascii_hexdigit()))
+        part.strip_prefix('g').is_some_and(|id| id.len() >= 7 && id.bytes().all(|b| b.is_ascii_hexdigit()))
     };
     suffix.ends_with('+') || suffix.contains("-next-") || suffix.split(['-', '+', '.']).any(is_commit)
 }

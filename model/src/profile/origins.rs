@@ -3,19 +3,11 @@
 use super::provenance::{Origin, Source};
 
 const fn commit(id: &'static str, since: &'static str, what: &'static str) -> Origin {
-    Origin {
-        source: Source::Commit(id),
-        what,
-        since,
-    }
+    Origin { source: Source::Commit(id), what, since }
 }
 
 const fn mail(name: &'static str, what: &'static str) -> Origin {
-    Origin {
-        source: Source::Mail(name),
-        what,
-        since: "not merged",
-    }
+    Origin { source: Source::Mail(name), what, since: "not merged" }
 }
 
 const IDLEST: Origin = commit(
@@ -23,63 +15,30 @@ const IDLEST: Origin = commit(
     "v5.5",
     "groups are told apart by type, then by their idle CPUs; any idle CPU keeps a task local",
 );
-const TIE: Origin = commit(
-    "3edecfef0285",
-    "v5.9",
-    "equally idle groups are told apart by utilisation",
-);
-const PCT: Origin = commit(
-    "2208cdaa56c9",
-    "v5.10",
-    "imbalance_pct above the LLC from 125 to 117",
-);
-const FLOATING: Origin = commit(
-    "7d2b5dd0bcc4",
-    "v5.11",
-    "balancing tolerates two tasks while a quarter of the node is busy",
-);
-const FORK_LIMIT: Origin = commit(
-    "23e6082a522e",
-    "v5.11",
-    "a fork stays local only while a quarter of the domain is busy",
-);
+const TIE: Origin = commit("3edecfef0285", "v5.9", "equally idle groups are told apart by utilisation");
+const PCT: Origin = commit("2208cdaa56c9", "v5.10", "imbalance_pct above the LLC from 125 to 117");
+const FLOATING: Origin =
+    commit("7d2b5dd0bcc4", "v5.11", "balancing tolerates two tasks while a quarter of the node is busy");
+const FORK_LIMIT: Origin =
+    commit("23e6082a522e", "v5.11", "a fork stays local only while a quarter of the domain is busy");
 const CLUSTER: Origin = commit("778c558f49a2", "v5.16", "a level for CPUs that share a cluster");
-const CLUSTER_X86: Origin = commit(
-    "66558b730f25",
-    "v5.16",
-    "the cluster level on x86: CPUs that share the L2",
-);
+const CLUSTER_X86: Origin =
+    commit("66558b730f25", "v5.16", "the cluster level on x86: CPUs that share the L2");
 const CPU_NODES: Origin = commit("0fb3978b0aac", "v5.18", "nodes without CPUs make no NUMA level");
-const CONSISTENT: Origin = commit(
-    "2cfb7a1b031b",
-    "v5.18",
-    "fork and balancing count the destination's tasks with the new one",
-);
+const CONSISTENT: Origin =
+    commit("2cfb7a1b031b", "v5.18", "fork and balancing count the destination's tasks with the new one");
 const IMB_NUMA_NR: Origin = commit(
     "e496132ebedd",
     "v5.18",
     "the tolerated imbalance follows the number of LLCs in a node: imb_numa_nr",
 );
-const LIMITS: Origin = commit(
-    "cb29a5c19d2d",
-    "v6.0",
-    "a fork tolerates no larger imbalance than balancing does: two idle CPUs",
-);
-const CHANNELS: Origin = commit(
-    "026b98a93bbd",
-    "v6.0",
-    "imb_numa_nr of a node with one LLC from a quarter of it to an eighth",
-);
-const AFFINITY: Origin = commit(
-    "f5b2eeb49991",
-    "v6.0",
-    "imb_numa_nr is capped by the number of allowed CPUs in the local group",
-);
-const ALLOWED: Origin = commit(
-    "82d6e01a0699",
-    "v6.19",
-    "a group's statistics count its allowed CPUs only",
-);
+const LIMITS: Origin =
+    commit("cb29a5c19d2d", "v6.0", "a fork tolerates no larger imbalance than balancing does: two idle CPUs");
+const CHANNELS: Origin =
+    commit("026b98a93bbd", "v6.0", "imb_numa_nr of a node with one LLC from a quarter of it to an eighth");
+const AFFINITY: Origin =
+    commit("f5b2eeb49991", "v6.0", "imb_numa_nr is capped by the number of allowed CPUs in the local group");
+const ALLOWED: Origin = commit("82d6e01a0699", "v6.19", "a group's statistics count its allowed CPUs only");
 
 pub(super) const V5_5: &[Origin] = &[IDLEST];
 pub(super) const V5_9: &[Origin] = &[IDLEST, TIE];
@@ -89,11 +48,7 @@ pub(super) const V5_10_FIXED: &[Origin] = &[
     TIE,
     PCT,
     ALLOWED,
-    commit(
-        "b1f4dc174294",
-        "5.10.261",
-        "82d6e01a0699 in the 5.10.y stable series",
-    ),
+    commit("b1f4dc174294", "5.10.261", "82d6e01a0699 in the 5.10.y stable series"),
 ];
 pub(super) const V5_11: &[Origin] = &[IDLEST, TIE, PCT, FLOATING, FORK_LIMIT];
 pub(super) const V5_13: &[Origin] = &[
@@ -115,23 +70,11 @@ pub(super) const V5_15_FIXED: &[Origin] = &[
     FLOATING,
     FORK_LIMIT,
     ALLOWED,
-    commit(
-        "d99f14f8b142",
-        "5.15.212",
-        "82d6e01a0699 in the 5.15.y stable series",
-    ),
+    commit("d99f14f8b142", "5.15.212", "82d6e01a0699 in the 5.15.y stable series"),
 ];
 pub(super) const V5_16: &[Origin] = &[IDLEST, TIE, PCT, FLOATING, FORK_LIMIT, CLUSTER, CLUSTER_X86];
-pub(super) const V5_16_FIXED: &[Origin] = &[
-    IDLEST,
-    TIE,
-    PCT,
-    FLOATING,
-    FORK_LIMIT,
-    CLUSTER,
-    CLUSTER_X86,
-    ALLOWED,
-];
+pub(super) const V5_16_FIXED: &[Origin] =
+    &[IDLEST, TIE, PCT, FLOATING, FORK_LIMIT, CLUSTER, CLUSTER_X86, ALLOWED];
 
 pub(super) const MEL_V3: &[Origin] = &[mail(
     "Mel Gorman's NUMA imbalance series, v3, 1 December 2021",
@@ -160,10 +103,7 @@ pub(super) const MEL_V5_PRATEEK: &[Origin] = &[
     ),
 ];
 pub(super) const MEL_V6: &[Origin] = &[
-    mail(
-        "Mel Gorman's NUMA imbalance series, v6, 8 February 2022",
-        "imb_numa_nr as merged in v5.18",
-    ),
+    mail("Mel Gorman's NUMA imbalance series, v6, 8 February 2022", "imb_numa_nr as merged in v5.18"),
     CONSISTENT,
     IMB_NUMA_NR,
 ];
@@ -177,27 +117,10 @@ pub(super) const MEL_V6_PRATEEK: &[Origin] = &[
     ),
 ];
 
-pub(super) const V5_18: &[Origin] = &[
-    IDLEST,
-    TIE,
-    PCT,
-    CLUSTER,
-    CLUSTER_X86,
-    CPU_NODES,
-    CONSISTENT,
-    IMB_NUMA_NR,
-];
-pub(super) const V5_18_FIXED: &[Origin] = &[
-    IDLEST,
-    TIE,
-    PCT,
-    CLUSTER,
-    CLUSTER_X86,
-    CPU_NODES,
-    CONSISTENT,
-    IMB_NUMA_NR,
-    ALLOWED,
-];
+pub(super) const V5_18: &[Origin] =
+    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, CONSISTENT, IMB_NUMA_NR];
+pub(super) const V5_18_FIXED: &[Origin] =
+    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, CONSISTENT, IMB_NUMA_NR, ALLOWED];
 pub(super) const THIS_SERIES: &[Origin] = &[
     mail(
         "Mel Gorman's NUMA imbalance series of May 2022, measured on v5.18-rc4",
@@ -206,46 +129,16 @@ pub(super) const THIS_SERIES: &[Origin] = &[
     LIMITS,
     CHANNELS,
 ];
-pub(super) const V6_0: &[Origin] = &[
-    IDLEST,
-    TIE,
-    PCT,
-    CLUSTER,
-    CLUSTER_X86,
-    CPU_NODES,
-    IMB_NUMA_NR,
-    LIMITS,
-    CHANNELS,
-    AFFINITY,
-];
-pub(super) const V6_1_FIXED: &[Origin] = &with_backport(commit(
-    "3c9019ea13be",
-    "6.1.178",
-    "82d6e01a0699 in the 6.1.y stable series",
-));
-pub(super) const V6_6_FIXED: &[Origin] = &with_backport(commit(
-    "5a3218fbdeac",
-    "6.6.145",
-    "82d6e01a0699 in the 6.6.y stable series",
-));
-pub(super) const V6_18_FIXED: &[Origin] = &with_backport(commit(
-    "75e1d2787005",
-    "6.18.39",
-    "82d6e01a0699 in the 6.18.y stable series",
-));
-pub(super) const V6_19: &[Origin] = &[
-    IDLEST,
-    TIE,
-    PCT,
-    CLUSTER,
-    CLUSTER_X86,
-    CPU_NODES,
-    IMB_NUMA_NR,
-    LIMITS,
-    CHANNELS,
-    AFFINITY,
-    ALLOWED,
-];
+pub(super) const V6_0: &[Origin] =
+    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, IMB_NUMA_NR, LIMITS, CHANNELS, AFFINITY];
+pub(super) const V6_1_FIXED: &[Origin] =
+    &with_backport(commit("3c9019ea13be", "6.1.178", "82d6e01a0699 in the 6.1.y stable series"));
+pub(super) const V6_6_FIXED: &[Origin] =
+    &with_backport(commit("5a3218fbdeac", "6.6.145", "82d6e01a0699 in the 6.6.y stable series"));
+pub(super) const V6_18_FIXED: &[Origin] =
+    &with_backport(commit("75e1d2787005", "6.18.39", "82d6e01a0699 in the 6.18.y stable series"));
+pub(super) const V6_19: &[Origin] =
+    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, IMB_NUMA_NR, LIMITS, CHANNELS, AFFINITY, ALLOWED];
 
 const fn with_backport(backport: Origin) -> [Origin; 12] {
     [

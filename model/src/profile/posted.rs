@@ -7,13 +7,7 @@ use super::{
 };
 
 const fn posted(releases: &'static str, origins: &'static [Origin], note: &'static str) -> Provenance {
-    Provenance {
-        releases,
-        origins,
-        knowledge: Knowledge::PatchMail,
-        status: Status::MailingList,
-        note,
-    }
+    Provenance { releases, origins, knowledge: Knowledge::PatchMail, status: Status::MailingList, note }
 }
 
 const REVERT: &str = "same rules: c6f886546cb8 moves when blocked load decays, not where tasks go";
@@ -39,11 +33,7 @@ pub(super) const TIP_5_17: Profile = Profile {
 
 pub(super) const MEL_V3: Profile = Profile {
     name: "mel-v3",
-    provenance: posted(
-        "the series on the scheduler tree of December 2021",
-        origins::MEL_V3,
-        "",
-    ),
+    provenance: posted("the series on the scheduler tree of December 2021", origins::MEL_V3, ""),
     imb_numa: ImbNumaRule::V3,
     numa_fork: NumaForkRule::Less,
     balance: BalanceRule::MelV3,
@@ -52,11 +42,7 @@ pub(super) const MEL_V3: Profile = Profile {
 
 pub(super) const MEL_V4: Profile = Profile {
     name: "mel-v4",
-    provenance: posted(
-        "the series on the scheduler tree of December 2021",
-        origins::MEL_V4,
-        "",
-    ),
+    provenance: posted("the series on the scheduler tree of December 2021", origins::MEL_V4, ""),
     imb_numa: ImbNumaRule::V4,
     numa_fork: NumaForkRule::NotMore,
     balance: BalanceRule::MelV4,
@@ -72,11 +58,7 @@ pub(super) const MEL_V4_PS: Profile = Profile {
 
 pub(super) const MEL_V5: Profile = Profile {
     name: "mel-v5",
-    provenance: posted(
-        "the series on the scheduler tree of February 2022",
-        origins::MEL_V5,
-        "",
-    ),
+    provenance: posted("the series on the scheduler tree of February 2022", origins::MEL_V5, ""),
     imb_numa: ImbNumaRule::Llc25,
     numa_fork: NumaForkRule::PlusOneLess,
     balance: BalanceRule::MelV5,
@@ -94,11 +76,7 @@ pub(super) const MEL_V6: Profile = Profile {
     name: "mel-v6",
     provenance: Provenance {
         knowledge: Knowledge::SourceRead,
-        ..posted(
-            "the series on the scheduler tree of February 2022",
-            origins::MEL_V6,
-            "merged in v5.18",
-        )
+        ..posted("the series on the scheduler tree of February 2022", origins::MEL_V6, "merged in v5.18")
     },
     numa_fork: NumaForkRule::PlusOneNotMore,
     balance: BalanceRule::MelV6,
@@ -120,11 +98,7 @@ pub(super) const BASELINE: Profile = Profile {
 
 pub(super) const BASELINE_REVERT: Profile = Profile {
     name: "v5.18rc4-revert-c6f886546cb8",
-    provenance: posted(
-        "v5.18-rc4 without c6f886546cb8, as reported",
-        origins::V5_18,
-        REVERT,
-    ),
+    provenance: posted("v5.18-rc4 without c6f886546cb8, as reported", origins::V5_18, REVERT),
     ..V5_18
 };
 
@@ -146,10 +120,6 @@ pub(super) const THIS_SERIES: Profile = Profile {
 
 pub(super) const THIS_SERIES_REVERT: Profile = Profile {
     name: "v5.18rc4-this_series-revert-c6f886546cb8",
-    provenance: posted(
-        "the same without c6f886546cb8, as reported",
-        origins::THIS_SERIES,
-        REVERT,
-    ),
+    provenance: posted("the same without c6f886546cb8, as reported", origins::THIS_SERIES, REVERT),
     ..THIS_SERIES
 };

@@ -52,11 +52,7 @@ pub fn from_text(kernel: &str) -> Result<Candidates, Error> {
     let kernel = kernel.trim();
     if let Some(profile) = Profile::named(kernel) {
         let evidence = vec![format!("The profile {} was asked for.", profile.name)];
-        return Ok(Candidates {
-            profiles: vec![profile],
-            confidence: Confidence::Given,
-            evidence,
-        });
+        return Ok(Candidates { profiles: vec![profile], confidence: Confidence::Given, evidence });
     }
     resolve(&KernelIdentity::new(kernel), Field::Kernel)
 }
@@ -68,36 +64,24 @@ fn resolve(identity: &KernelIdentity, field: Field) -> Result<Candidates, Error>
         evidence: std::mem::take(&mut upstream.evidence),
         certain: upstream.certain,
     };
-    found
-        .gather(upstream.version, &upstream)
-        .ok_or_else(|| Error::BeforeModelled {
-            field,
-            value: excerpt(identity.release.trim()),
-            note: if upstream.patching == Patching::Features {
-                MIXED
-            } else {
-                ""
-            },
-        })?;
+    found.gather(upstream.version, &upstream).ok_or_else(|| Error::BeforeModelled {
+        field,
+        value: excerpt(identity.release.trim()),
+        note: if upstream.patching == Patching::Features { MIXED } else { "" },
+    })?;
     if let Some(other) = upstream.conflicting {
-        found
-            .gather(other, &upstream)
-            .ok_or_else(|| Error::BeforeModelled {
-                field: Field::Version,
-                value: other.to_string(),
-                note: "",
-            })?;
+        found.gather(other, &upstream).ok_or_else(|| Error::BeforeModelled {
+            field: Field::Version,
+            value: other.to_string(),
+            note: "",
+        })?;
     }
     let confidence = match found.profiles.as_slice() {
         [one] if found.certain && one.provenance.knowledge.is_confirmed() => Confidence::Exact,
         [_] => Confidence::Inferred,
         _ => Confidence::Ambiguous,
     };
-    Ok(Candidates {
-        profiles: found.profiles,
-        confidence,
-        evidence: found.evidence,
-    })
+    Ok(Candidates { profiles: found.profiles, confidence, evidence: found.evidence })
 }
 
 const MIXED: &str = "; its vendor mixes in scheduler changes of later releases that the number does not tell, so name a profile";
@@ -143,24 +127,13 @@ const fn series(
     profile: &'static Profile,
     fixed: Option<&'static Profile>,
 ) -> Series {
-    Series {
-        first,
-        named,
-        profile,
-        fixed,
-    }
+    Series { first, named, profile, fixed }
 }
 
 /// The first stable level of each series with 82d6e01a0699: all of July 2026, from the stable tree's own lists of
 /// changes. Other series had ended.
-const FLOORS: [((u16, u16), u16); 6] = [
-    ((6, 18), 39),
-    ((6, 12), 97),
-    ((6, 6), 145),
-    ((6, 1), 178),
-    ((5, 15), 212),
-    ((5, 10), 261),
-];
+const FLOORS: [((u16, u16), u16); 6] =
+    [((6, 18), 39), ((6, 12), 97), ((6, 6), 145), ((6, 1), 178), ((5, 15), 212), ((5, 10), 261)];
 
 /// A kernel built before this month cannot have 82d6e01a0699: it was first posted in the middle of 2025.
 const BEFORE_FIX: Built = Built { year: 2025, month: 1 };
@@ -185,9 +158,7 @@ struct Found {
 impl Found {
     /// Adds what a kernel of this version may have. Nothing if the version is older than every profile.
     fn gather(&mut self, version: Version, upstream: &Upstream) -> Option<()> {
-        let at = SERIES
-            .iter()
-            .rposition(|series| series.first <= version.series())?;
+        let at = SERIES.iter().rposition(|series| series.first <= version.series())?;
         let before = at.checked_sub(1).and_then(|at| SERIES.get(at));
         let here = SERIES.get(at)?;
         self.note_series(version, here);
@@ -197,11 +168,7 @@ impl Found {
                 "The rules of each release from its base to v6.0 are possible; newest first is a guess."
                     .to_owned(),
             );
-            SERIES
-                .iter()
-                .skip(at)
-                .take_while(|series| series.first <= LAST_RULES)
-                .collect()
+            SERIES.iter().skip(at).take_while(|series| series.first <= LAST_RULES).collect()
         } else {
             vec![here]
         };
@@ -231,9 +198,7 @@ impl Found {
         let (major, minor) = version.series();
         let name = here.profile.name;
         if version.series() > FIXED {
-            self.say(format!(
-                "{major}.{minor} is newer than every release known here: taken as {name}."
-            ));
+            self.say(format!("{major}.{minor} is newer than every release known here: taken as {name}."));
         } else if version.series() < (5, 7) {
             self.say(format!(
                 "{major}.{minor} is taken as {name}: it has the group types that came with v5.5, but does not look \
@@ -254,22 +219,13 @@ impl Found {
             return Carries::Yes;
         }
         let (major, minor) = version.series();
-        let level = if version.rc.is_some() {
-            version.patch.or(Some(0))
-        } else {
-            version.patch
-        };
-        let floor = FLOORS
-            .iter()
-            .find(|(series, _)| *series == version.series())
-            .map(|(_, level)| *level);
+        let level = if version.rc.is_some() { version.patch.or(Some(0)) } else { version.patch };
+        let floor = FLOORS.iter().find(|(series, _)| *series == version.series()).map(|(_, level)| *level);
         match (level, floor) {
             // A candidate for the first level with it: from before that change or after.
             (Some(level), Some(floor)) if level == floor && version.rc.is_some() => {}
             (Some(level), Some(floor)) if level >= floor => {
-                self.say(format!(
-                    "82d6e01a0699 is in {major}.{minor}.y from {major}.{minor}.{floor} on."
-                ));
+                self.say(format!("82d6e01a0699 is in {major}.{minor}.y from {major}.{minor}.{floor} on."));
                 return Carries::Yes;
             }
             (Some(level), Some(floor)) if upstream.patching == Patching::Upstream => {
@@ -285,13 +241,9 @@ impl Found {
             _ => {}
         }
         // A date from before the series began is a build system's constant.
-        if let Some(built) = upstream
-            .built
-            .filter(|built| *built < BEFORE_FIX && version.series() <= (6, 12))
+        if let Some(built) = upstream.built.filter(|built| *built < BEFORE_FIX && version.series() <= (6, 12))
         {
-            self.say(format!(
-                "It was built in {built}, before 82d6e01a0699 was posted: it lacks it."
-            ));
+            self.say(format!("It was built in {built}, before 82d6e01a0699 was posted: it lacks it."));
             return Carries::No;
         }
         self.say("Whether it has 82d6e01a0699 is not told: both are possible.".to_owned());
@@ -314,9 +266,5 @@ impl Found {
 
 /// A series' rules with 82d6e01a0699; from v6.19 on that is the series itself.
 fn fixed_in(series: &Series, version: Version) -> Option<&'static Profile> {
-    if version.series() >= FIXED {
-        Some(series.profile)
-    } else {
-        series.fixed
-    }
+    if version.series() >= FIXED { Some(series.profile) } else { series.fixed }
 }

@@ -55,24 +55,14 @@ static ALL: &[Profile] = &[
 ];
 
 const fn released(releases: &'static str, knowledge: Knowledge, origins: &'static [Origin]) -> Provenance {
-    Provenance {
-        releases,
-        origins,
-        knowledge,
-        status: Status::Released,
-        note: "",
-    }
+    Provenance { releases, origins, knowledge, status: Status::Released, note: "" }
 }
 
 pub(super) const V5_7: Profile = Profile {
     name: "v5.7",
     provenance: Provenance {
         note: "v5.5 and v5.6 share its rules but do not look at runnable_avg yet",
-        ..released(
-            "v5.7; by inference v5.5 and v5.6",
-            Knowledge::SourceRead,
-            origins::V5_5,
-        )
+        ..released("v5.7; by inference v5.5 and v5.6", Knowledge::SourceRead, origins::V5_5)
     },
     imb_numa: ImbNumaRule::None,
     numa_fork: NumaForkRule::AnyIdle,
@@ -146,11 +136,8 @@ pub(super) const V5_18: Profile = Profile {
     ..V5_16
 };
 
-pub(super) const V5_19: Profile = Profile {
-    name: "v5.19",
-    provenance: released("v5.19", Knowledge::SourceRead, origins::V5_18),
-    ..V5_18
-};
+pub(super) const V5_19: Profile =
+    Profile { name: "v5.19", provenance: released("v5.19", Knowledge::SourceRead, origins::V5_18), ..V5_18 };
 
 pub(super) const V6_0: Profile = Profile {
     name: "v6.0",
@@ -163,11 +150,7 @@ pub(super) const V6_0: Profile = Profile {
 
 pub(super) const V6_1: Profile = Profile {
     name: "v6.1",
-    provenance: released(
-        "6.1.y to 6.1.177; by inference v6.2 to v6.5",
-        Knowledge::SourceRead,
-        origins::V6_0,
-    ),
+    provenance: released("6.1.y to 6.1.177; by inference v6.2 to v6.5", Knowledge::SourceRead, origins::V6_0),
     ..V6_0
 };
 
@@ -175,11 +158,7 @@ pub(super) const V6_6: Profile = Profile {
     name: "v6.6",
     provenance: Provenance {
         note: "not read itself; v6.1 and v6.12 agree",
-        ..released(
-            "6.6.y to 6.6.144; by inference v6.7 to v6.11",
-            Knowledge::Unconfirmed,
-            origins::V6_0,
-        )
+        ..released("6.6.y to 6.6.144; by inference v6.7 to v6.11", Knowledge::Unconfirmed, origins::V6_0)
     },
     ..V6_1
 };
@@ -202,11 +181,7 @@ pub(super) const V6_18: Profile = Profile {
 
 pub(super) const V6_19: Profile = Profile {
     name: "v6.19",
-    provenance: released(
-        "v6.19; by inference every later release",
-        Knowledge::SourceRead,
-        origins::V6_19,
-    ),
+    provenance: released("v6.19; by inference every later release", Knowledge::SourceRead, origins::V6_19),
     stats: StatsRule::Allowed,
     ..V6_18
 };
@@ -274,13 +249,7 @@ pub(super) const V5_16_FIXED: Profile = Profile {
 
 const fn vendor(releases: &'static str, origins: &'static [Origin]) -> Provenance {
     let note = "no release of kernel.org; a vendor's kernel of that base may have taken the fix";
-    Provenance {
-        releases,
-        origins,
-        knowledge: Knowledge::Inferred,
-        status: Status::Vendor,
-        note,
-    }
+    Provenance { releases, origins, knowledge: Knowledge::Inferred, status: Status::Vendor, note }
 }
 
 /// See [`Profile::ideal`].

@@ -42,17 +42,11 @@ pub(super) fn find(clues: &Clues<'_>) -> Option<&'static Vendor> {
 static VENDORS: &[Vendor] = &[
     fixes("Oracle's UEK", |c| c.suffix.contains("uek")),
     plain("ELRepo", true, |c| c.suffix.contains(".elrepo")),
-    features("Red Hat Enterprise Linux or a rebuild of it", |c| {
-        has_numbered(c.suffix, ".el")
-    }),
+    features("Red Hat Enterprise Linux or a rebuild of it", |c| has_numbered(c.suffix, ".el")),
     plain("Fedora", true, |c| has_numbered(c.suffix, ".fc")),
     follows("Amazon Linux", |c| c.suffix.contains(".amzn")),
-    features("SUSE Linux Enterprise or openSUSE Leap", |c| {
-        has_six_digits(c.suffix, &["15", "16"])
-    }),
-    plain("Ubuntu's mainline builds", true, |c| {
-        has_six_digits(c.suffix, &["05", "06", "07"])
-    }),
+    features("SUSE Linux Enterprise or openSUSE Leap", |c| has_six_digits(c.suffix, &["15", "16"])),
+    plain("Ubuntu's mainline builds", true, |c| has_six_digits(c.suffix, &["05", "06", "07"])),
     features("openEuler", |c| has_numbered(c.suffix, ".oe")),
     features("Anolis or Alibaba Cloud Linux", |c| {
         has_numbered(c.suffix, ".an") || has_numbered(c.suffix, ".al")
@@ -62,58 +56,30 @@ static VENDORS: &[Vendor] = &[
     fixes("Android", |c| c.suffix.contains("-android")),
     fixes("Proxmox", |c| c.suffix.ends_with("-pve")),
     follows("WSL", |c| c.suffix.contains("microsoft")),
-    follows("Azure Linux", |c| {
-        has_numbered(c.suffix, ".azl") || has_numbered(c.suffix, ".cm")
-    }),
+    follows("Azure Linux", |c| has_numbered(c.suffix, ".azl") || has_numbered(c.suffix, ".cm")),
     fixes("Ubuntu", is_ubuntu),
     plain("Debian or a derivative", false, is_debian),
     follows("openSUSE", |c| c.suffix.ends_with("-default")),
     plain("Arch Linux", true, |c| has_numbered(c.suffix, "-arch")),
     follows("a build with scheduler patches of its own", |c| {
-        ["-zen", "-lqx", "xanmod", "cachyos", "-tkg", "bore"]
-            .iter()
-            .any(|mark| c.suffix.contains(mark))
+        ["-zen", "-lqx", "xanmod", "cachyos", "-tkg", "bore"].iter().any(|mark| c.suffix.contains(mark))
     }),
 ];
 
 const fn plain(name: &'static str, zero_is_level: bool, fits: fn(&Clues<'_>) -> bool) -> Vendor {
-    Vendor {
-        name,
-        patching: Patching::Upstream,
-        zero_is_level,
-        plain: true,
-        fits,
-    }
+    Vendor { name, patching: Patching::Upstream, zero_is_level, plain: true, fits }
 }
 
 const fn follows(name: &'static str, fits: fn(&Clues<'_>) -> bool) -> Vendor {
-    Vendor {
-        name,
-        patching: Patching::Upstream,
-        zero_is_level: false,
-        plain: false,
-        fits,
-    }
+    Vendor { name, patching: Patching::Upstream, zero_is_level: false, plain: false, fits }
 }
 
 const fn fixes(name: &'static str, fits: fn(&Clues<'_>) -> bool) -> Vendor {
-    Vendor {
-        name,
-        patching: Patching::Fixes,
-        zero_is_level: false,
-        plain: false,
-        fits,
-    }
+    Vendor { name, patching: Patching::Fixes, zero_is_level: false, plain: false, fits }
 }
 
 const fn features(name: &'static str, fits: fn(&Clues<'_>) -> bool) -> Vendor {
-    Vendor {
-        name,
-        patching: Patching::Features,
-        zero_is_level: false,
-        plain: false,
-        fits,
-    }
+    Vendor { name, patching: Patching::Features, zero_is_level: false, plain: false, fits }
 }
 
 /// `.el9`, `.fc41`: the mark with a digit behind it.
@@ -149,9 +115,8 @@ fn is_ubuntu(clues: &Clues<'_>) -> bool {
         "raspi",
     ];
     let mut parts = clues.suffix.split('-').skip(1);
-    let number = parts
-        .next()
-        .is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    let number =
+        parts.next().is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
     let flavour = parts.next().is_some_and(|part| FLAVOURS.contains(&part));
     clues.signed || clues.version.contains("-Ubuntu") || (number && flavour)
 }
@@ -159,15 +124,7 @@ fn is_ubuntu(clues: &Clues<'_>) -> bool {
 /// `-57-cloud-amd64`, `+deb13-amd64`, or the word in `uname -v`.
 fn is_debian(clues: &Clues<'_>) -> bool {
     const MARKS: [&str; 6] = ["+deb", ".deb", "+bpo", "+rpt", "+kali", "-kali"];
-    const ENDS: [&str; 7] = [
-        "-amd64",
-        "-arm64",
-        "-686",
-        "-686-pae",
-        "-armmp",
-        "-riscv64",
-        "-powerpc64le",
-    ];
+    const ENDS: [&str; 7] = ["-amd64", "-arm64", "-686", "-686-pae", "-armmp", "-riscv64", "-powerpc64le"];
     clues.version.contains(" Debian ")
         || clues.version.contains(" Kali ")
         || MARKS.iter().any(|mark| clues.suffix.contains(mark))

@@ -52,15 +52,7 @@ impl Version {
         if !rest.bytes().all(|b| b.is_ascii_graphic()) {
             return Err("there is white space or a strange character in it");
         }
-        Ok((
-            Self {
-                major,
-                minor,
-                patch,
-                rc,
-            },
-            rest,
-        ))
+        Ok((Self { major, minor, patch, rc }, rest))
     }
 }
 
@@ -124,11 +116,7 @@ mod tests {
                 "-0.rc1.20240802gitc0ecd6388360.17.fc41.x86_64",
             ),
             ("6.1.0-57-cloud-amd64", "6.1.0", "-57-cloud-amd64"),
-            (
-                "5.15.153.1-microsoft-standard-WSL2",
-                "5.15.153",
-                ".1-microsoft-standard-WSL2",
-            ),
+            ("5.15.153.1-microsoft-standard-WSL2", "5.15.153", ".1-microsoft-standard-WSL2"),
             ("6.12.117+deb12-cloud-amd64", "6.12.117", "+deb12-cloud-amd64"),
             ("6.6.1-march9", "6.6.1", "-march9"),
         ] {

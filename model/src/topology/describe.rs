@@ -78,15 +78,7 @@ impl Topology {
     ///
     /// No online CPU, a CPU or node described twice, or a distance matrix of another size than the nodes.
     pub fn try_new(description: Description) -> Result<Self, Error> {
-        let Description {
-            mut pus,
-            nodes,
-            distances,
-            offline,
-            isolated,
-            disallowed,
-            processor,
-        } = description;
+        let Description { mut pus, nodes, distances, offline, isolated, disallowed, processor } = description;
         pus.sort_by_key(|pu| pu.cpu);
         if let Some(pair) = pus.windows(2).find(|pair| pair[0].cpu == pair[1].cpu) {
             return Err(Error::DuplicateCpu(pair[0].cpu));
@@ -116,11 +108,7 @@ impl Topology {
         let distances_assumed = distances.is_none();
         let (nodes, distances) = join_nodes(nodes, distances, &cpu_nodes.units)?;
         let index_of = |id: u32| nodes.iter().position(|node| node.id == id);
-        let cpu_node_indices = cpu_nodes
-            .units
-            .iter()
-            .filter_map(|unit| index_of(unit.id))
-            .collect();
+        let cpu_node_indices = cpu_nodes.units.iter().filter_map(|unit| index_of(unit.id)).collect();
 
         Ok(Self {
             offline: offline.difference(&online),
@@ -158,14 +146,7 @@ impl Topology {
         let rows = (0..count).map(|from| (0..count).map(|to| self.distance(from, to)).collect());
         Description {
             pus: pus.collect(),
-            nodes: self
-                .nodes
-                .iter()
-                .map(|n| NodeDescription {
-                    id: n.id,
-                    memory: n.memory,
-                })
-                .collect(),
+            nodes: self.nodes.iter().map(|n| NodeDescription { id: n.id, memory: n.memory }).collect(),
             distances: (!self.distances_assumed).then(|| rows.collect()),
             offline: self.offline.clone(),
             isolated: self.isolated.clone(),
@@ -202,9 +183,7 @@ impl Grouping {
         let mut ranks: BTreeMap<u32, u32> = BTreeMap::new();
         let mut next = 0..;
         for pu in pus {
-            ranks
-                .entry(key(pu))
-                .or_insert_with(|| next.next().unwrap_or(u32::MAX));
+            ranks.entry(key(pu)).or_insert_with(|| next.next().unwrap_or(u32::MAX));
         }
         Self::by_key(pus, |pu| ranks.get(&key(pu)).copied().unwrap_or(u32::MAX))
     }
@@ -224,31 +203,16 @@ fn join_nodes(
     }
     let row_of: BTreeMap<u32, usize> = described.iter().map(|node| node.id).zip(0..).collect();
     if row_of.len() != count {
-        let twice = described
-            .iter()
-            .enumerate()
-            .find(|(i, node)| row_of.get(&node.id) != Some(i));
+        let twice = described.iter().enumerate().find(|(i, node)| row_of.get(&node.id) != Some(i));
         return Err(Error::DuplicateNode(twice.map_or(0, |(_, node)| node.id)));
     }
     let mut nodes: BTreeMap<u32, Node> = described
         .into_iter()
-        .map(|node| {
-            (
-                node.id,
-                Node {
-                    id: node.id,
-                    cpus: CpuSet::new(),
-                    memory: node.memory,
-                },
-            )
-        })
+        .map(|node| (node.id, Node { id: node.id, cpus: CpuSet::new(), memory: node.memory }))
         .collect();
     for unit in with_cpus {
-        let node = nodes.entry(unit.id).or_insert_with(|| Node {
-            id: unit.id,
-            cpus: CpuSet::new(),
-            memory: None,
-        });
+        let node =
+            nodes.entry(unit.id).or_insert_with(|| Node { id: unit.id, cpus: CpuSet::new(), memory: None });
         node.cpus = unit.cpus.clone();
     }
     let nodes: Vec<Node> = nodes.into_values().collect();
@@ -257,17 +221,9 @@ fn join_nodes(
         Some(rows[*row_of.get(&from)?][*row_of.get(&to)?])
     };
     let assumed = |from: u32, to: u32| {
-        if from == to {
-            LOCAL_DISTANCE
-        } else {
-            REMOTE_DISTANCE
-        }
+        if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE }
     };
-    let pairs = nodes
-        .iter()
-        .flat_map(|from| nodes.iter().map(|to| (from.id, to.id)));
-    let matrix = pairs
-        .map(|(from, to)| given(from, to).unwrap_or_else(|| assumed(from, to)))
-        .collect();
+    let pairs = nodes.iter().flat_map(|from| nodes.iter().map(|to| (from.id, to.id)));
+    let matrix = pairs.map(|(from, to)| given(from, to).unwrap_or_else(|| assumed(from, to))).collect();
     Ok((nodes, matrix))
 }

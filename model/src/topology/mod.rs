@@ -143,16 +143,12 @@ impl Topology {
 
     /// The index in [`Topology::units`] of the unit that holds the CPU; `None` if the CPU is not online.
     pub fn unit_of(&self, level: Level, cpu: Cpu) -> Option<usize> {
-        self.places
-            .get(cpu.index())?
-            .as_ref()
-            .map(|place| place.units[level as usize] as usize)
+        self.places.get(cpu.index())?.as_ref().map(|place| place.units[level as usize] as usize)
     }
 
     /// The CPUs of the unit that holds the CPU; `None` if the CPU is not online.
     pub fn span(&self, level: Level, cpu: Cpu) -> Option<&CpuSet> {
-        self.unit_of(level, cpu)
-            .map(|index| &self.units(level)[index].cpus)
+        self.unit_of(level, cpu).map(|index| &self.units(level)[index].cpus)
     }
 
     /// The CPUs that share the CPU's cluster (x86: its L2), where the host has such a level.
@@ -173,10 +169,7 @@ impl Topology {
 
     /// The distance from one node to another, both as indices into [`Topology::nodes`]; 10 is local.
     pub fn distance(&self, from: usize, to: usize) -> u32 {
-        self.distances
-            .get(from * self.nodes.len() + to)
-            .copied()
-            .unwrap_or(REMOTE_DISTANCE)
+        self.distances.get(from * self.nodes.len() + to).copied().unwrap_or(REMOTE_DISTANCE)
     }
 
     /// Whether the host reported no distances, so that 10 and 20 are assumed.

@@ -36,10 +36,7 @@ impl Default for Shape {
             threads: 1,
             near: 12,
             far: 32,
-            processor: Processor {
-                vendor: "AuthenticAMD".to_owned(),
-                family: Some(0x19),
-            },
+            processor: Processor { vendor: "AuthenticAMD".to_owned(), family: Some(0x19) },
         }
     }
 }
@@ -72,15 +69,9 @@ impl Shape {
         };
         Description {
             pus: pus.collect(),
-            nodes: node_ids
-                .clone()
-                .map(|id| NodeDescription { id, memory: None })
-                .collect(),
+            nodes: node_ids.clone().map(|id| NodeDescription { id, memory: None }).collect(),
             distances: Some(
-                node_ids
-                    .clone()
-                    .map(|a| node_ids.clone().map(|b| distance(a, b)).collect())
-                    .collect(),
+                node_ids.clone().map(|a| node_ids.clone().map(|b| distance(a, b)).collect()).collect(),
             ),
             processor: self.processor.clone(),
             ..Description::default()

@@ -22,29 +22,15 @@ impl Bench {
     pub(crate) fn new(topology: &Topology, profile: &Profile) -> Self {
         let domains = Domains::build(topology, profile);
         let symmetry = Symmetry::new(topology, &domains);
-        Self {
-            topology: topology.clone(),
-            domains,
-            profile: profile.clone(),
-            load: Load::idle(),
-            symmetry,
-        }
+        Self { topology: topology.clone(), domains, profile: profile.clone(), load: Load::idle(), symmetry }
     }
 
     pub(crate) fn named(topology: &Topology, profile: &str) -> Self {
-        Self::new(
-            topology,
-            Profile::named(profile).unwrap_or_else(|| panic!("no profile {profile}")),
-        )
+        Self::new(topology, Profile::named(profile).unwrap_or_else(|| panic!("no profile {profile}")))
     }
 
     pub(crate) fn host(&self) -> Host<'_> {
-        Host {
-            topology: &self.topology,
-            domains: &self.domains,
-            profile: &self.profile,
-            load: &self.load,
-        }
+        Host { topology: &self.topology, domains: &self.domains, profile: &self.profile, load: &self.load }
     }
 
     pub(crate) fn places(&self, burst: &Burst<'_>) -> Vec<u32> {
@@ -58,10 +44,7 @@ impl Bench {
     /// Tasks per unit of a level.
     pub(crate) fn split(&self, level: Level, places: &[u32]) -> Vec<usize> {
         let units = self.topology.units(level);
-        units
-            .iter()
-            .map(|unit| places.iter().filter(|&&p| unit.cpus.contains(cpu(p))).count())
-            .collect()
+        units.iter().map(|unit| places.iter().filter(|&&p| unit.cpus.contains(cpu(p))).count()).collect()
     }
 }
 
@@ -75,17 +58,10 @@ pub(crate) fn cpus(list: &str) -> CpuSet {
 
 /// The most tasks on one CPU.
 pub(crate) fn most(places: &[u32]) -> usize {
-    places
-        .iter()
-        .map(|p| places.iter().filter(|q| *q == p).count())
-        .max()
-        .unwrap_or(0)
+    places.iter().map(|p| places.iter().filter(|q| *q == p).count()).max().unwrap_or(0)
 }
 
 /// A burst whose parent is the first of the tasks.
 pub(crate) fn threads(allowed: &CpuSet, tasks: u32, origin: u32) -> Burst<'_> {
-    Burst {
-        parent: Parent::IsTask,
-        ..Burst::forks(allowed, tasks, cpu(origin))
-    }
+    Burst { parent: Parent::IsTask, ..Burst::forks(allowed, tasks, cpu(origin)) }
 }

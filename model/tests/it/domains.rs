@@ -37,29 +37,13 @@ fn every_cpu_of_every_recorded_machine_has_the_kernels_domains() {
                 .collect();
             // The level named PKG was DIE before v6.7.
             let name = |name: &str| {
-                if name == "DIE" {
-                    "PKG".to_owned()
-                } else {
-                    name.to_owned()
-                }
+                if name == "DIE" { "PKG".to_owned() } else { name.to_owned() }
             };
             let theirs: Vec<Row> = recorded
                 .iter()
-                .map(|d| {
-                    (
-                        name(&d.name),
-                        d.imbalance_pct,
-                        d.imb_numa_nr,
-                        d.span.clone(),
-                        d.groups.clone(),
-                    )
-                })
+                .map(|d| (name(&d.name), d.imbalance_pct, d.imb_numa_nr, d.span.clone(), d.groups.clone()))
                 .collect();
-            assert_eq!(
-                ours, theirs,
-                "{} {}, CPU {number}",
-                machine.topology, machine.version
-            );
+            assert_eq!(ours, theirs, "{} {}, CPU {number}", machine.topology, machine.version);
             compared += theirs.len();
         }
     }

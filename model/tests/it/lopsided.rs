@@ -33,10 +33,7 @@ fn turin_176_hogs_on_0_to_175() {
             assert_eq!(tally.pile_up, busy < 176, "{name}");
             assert_eq!(tally.idle_allowed.len(), 176 - busy, "{name}");
             // A parent that sleeps leaves one more idle CPU to be counted on its package.
-            let asleep = bench.places(&Burst {
-                parent: Parent::Sleeps,
-                ..burst
-            });
+            let asleep = bench.places(&Burst { parent: Parent::Sleeps, ..burst });
             let moved = bench.split(Level::Package, &asleep)[0].abs_diff(split[0]);
             assert!(moved <= 2, "{name}, parent asleep: {moved} tasks elsewhere");
         }
@@ -50,31 +47,17 @@ fn turin_with_busy_forbidden_cpus() {
     for (busy, use_percent) in [(0, 18.18), (4, 20.45), (8, 22.73), (12, 25.00), (16, 27.27)] {
         let mut bench = Bench::named(&turin(), "v6.12");
         for number in 176..176 + busy {
-            bench.load.set(
-                cpu(number),
-                CpuLoad {
-                    runnable: 1,
-                    utilisation: None,
-                },
-            );
+            bench.load.set(cpu(number), CpuLoad { runnable: 1, utilisation: None });
         }
         let tally = bench.predict(&Burst::forks(&allowed, 176, cpu(0))).tally;
-        assert!(
-            (tally.cpu_use * 100.0 - use_percent).abs() < 0.005,
-            "{busy} busy: {}",
-            tally.cpu_use
-        );
+        assert!((tally.cpu_use * 100.0 - use_percent).abs() < 0.005, "{busy} busy: {}", tally.cpu_use);
     }
 }
 
 /// The example of the fix: 16 CPUs in two nodes, 12 hogs on 0-11.
 #[test]
 fn two_nodes_of_eight() {
-    let shape = Shape {
-        packages: 2,
-        cores: 8,
-        ..Shape::default()
-    };
+    let shape = Shape { packages: 2, cores: 8, ..Shape::default() };
     let allowed = cpus("0-11");
     for (profile, split, fullest) in [
         ("v5.12", [4, 8], 2),
@@ -87,11 +70,7 @@ fn two_nodes_of_eight() {
         let bench = Bench::named(&shape.topology().unwrap(), profile);
         for origin in [0, 8] {
             let places = bench.places(&Burst::forks(&allowed, 12, cpu(origin)));
-            assert_eq!(
-                bench.split(Level::Node, &places),
-                split,
-                "{profile} from {origin}: {places:?}"
-            );
+            assert_eq!(bench.split(Level::Node, &places), split, "{profile} from {origin}: {places:?}");
             assert_eq!(most(&places), fullest, "{profile} from {origin}: {places:?}");
         }
     }

@@ -1,10 +1,16 @@
 //! Tests of `berth-model` against real kernels' records and published vectors, linked as one binary.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod advice;
 mod bursts;
 mod domains;
 mod imb_numa;
 mod lopsided;
 mod machines;
+mod oracle;
+mod properties;
 mod records;
 mod small;
+mod strategies;
 mod stream;

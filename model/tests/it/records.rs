@@ -50,12 +50,7 @@ impl Machine {
         let node_of: BTreeMap<Cpu, u32> = self
             .nodes
             .iter()
-            .flat_map(|n| {
-                set(&n.cpulist)
-                    .iter()
-                    .map(|cpu| (cpu, n.node))
-                    .collect::<Vec<_>>()
-            })
+            .flat_map(|n| set(&n.cpulist).iter().map(|cpu| (cpu, n.node)).collect::<Vec<_>>())
             .collect();
         let pus = self.cpus.iter().map(|record| PuDescription {
             cpu: Cpu::from(record.cpu),
@@ -66,25 +61,13 @@ impl Machine {
             core: lowest(&record.smt),
             capacity: 0,
         });
-        let distances = self
-            .nodes
-            .iter()
-            .map(|n| n.distance.split(' ').map(|d| d.parse().unwrap()).collect());
+        let distances =
+            self.nodes.iter().map(|n| n.distance.split(' ').map(|d| d.parse().unwrap()).collect());
         Topology::try_new(Description {
             pus: pus.collect(),
-            nodes: self
-                .nodes
-                .iter()
-                .map(|n| NodeDescription {
-                    id: n.node,
-                    memory: None,
-                })
-                .collect(),
+            nodes: self.nodes.iter().map(|n| NodeDescription { id: n.node, memory: None }).collect(),
             distances: Some(distances.collect()),
-            processor: Processor {
-                vendor: "GenuineIntel".to_owned(),
-                family: Some(6),
-            },
+            processor: Processor { vendor: "GenuineIntel".to_owned(), family: Some(6) },
             ..Description::default()
         })
         .unwrap()
@@ -93,18 +76,10 @@ impl Machine {
 
 /// Every recorded machine, one per boot.
 pub(crate) fn machines() -> Vec<Machine> {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../testdata/ground-truth/machines.jsonl.gz"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/ground-truth/machines.jsonl.gz");
     let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap())
-        .read_to_string(&mut text)
-        .unwrap();
-    let machines: Vec<Machine> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    let machines: Vec<Machine> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(machines.len(), 19, "one record per boot");
     machines
 }

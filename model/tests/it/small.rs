@@ -17,10 +17,7 @@ fn one_allowed_cpu_is_that_cpu() {
     for profile in profile::all() {
         let bench = Bench::new(&zen3(2), profile);
         for entry in [Entry::Fork, Entry::Exec] {
-            let burst = Burst {
-                entry,
-                ..Burst::forks(&allowed, 3, cpu(5))
-            };
+            let burst = Burst { entry, ..Burst::forks(&allowed, 3, cpu(5)) };
             assert_eq!(bench.places(&burst), [77, 77, 77], "{}", profile.name);
         }
     }
@@ -33,11 +30,7 @@ fn a_mask_inside_one_node_is_kept() {
     for profile in profile::all() {
         let bench = Bench::new(&topology, profile);
         let places = bench.places(&Burst::forks(&allowed, 40, cpu(33)));
-        assert!(
-            places.iter().all(|&p| allowed.contains(cpu(p))),
-            "{}: {places:?}",
-            profile.name
-        );
+        assert!(places.iter().all(|&p| allowed.contains(cpu(p))), "{}: {places:?}", profile.name);
     }
 }
 
@@ -46,11 +39,7 @@ fn from_outside_the_mask_any_group_is_better() {
     let allowed = cpus("40-79");
     for profile in profile::all() {
         let bench = Bench::new(&xeon(), profile);
-        let burst = Burst {
-            entry: Entry::Exec,
-            parent: Parent::Sleeps,
-            ..Burst::forks(&allowed, 1, cpu(0))
-        };
+        let burst = Burst { entry: Entry::Exec, parent: Parent::Sleeps, ..Burst::forks(&allowed, 1, cpu(0)) };
         let places = bench.places(&burst);
         assert!(allowed.contains(cpu(places[0])), "{}: {places:?}", profile.name);
     }
@@ -58,20 +47,10 @@ fn from_outside_the_mask_any_group_is_better() {
 
 #[test]
 fn the_least_loaded_of_busy_cpus() {
-    let shape = Shape {
-        packages: 2,
-        cores: 4,
-        ..Shape::default()
-    };
+    let shape = Shape { packages: 2, cores: 4, ..Shape::default() };
     let mut bench = Bench::named(&shape.topology().unwrap(), "v6.12");
     for (number, runnable) in [(4, 1), (5, 2), (6, 1), (7, 3)] {
-        bench.load.set(
-            cpu(number),
-            CpuLoad {
-                runnable,
-                utilisation: None,
-            },
-        );
+        bench.load.set(cpu(number), CpuLoad { runnable, utilisation: None });
     }
     let allowed = cpus("4-7");
     assert_eq!(bench.places(&Burst::forks(&allowed, 1, cpu(0))), [4]);
@@ -79,24 +58,14 @@ fn the_least_loaded_of_busy_cpus() {
 
 #[test]
 fn the_shallowest_then_the_most_recently_idled() {
-    let shape = Shape {
-        packages: 2,
-        cores: 2,
-        ..Shape::default()
-    };
+    let shape = Shape { packages: 2, cores: 2, ..Shape::default() };
     let bench = Bench::named(&shape.topology().unwrap(), "v6.12");
     let allowed = cpus("2-3");
     let choice = |on_2: IdleCpu, on_3: IdleCpu| {
         let idle = [IdleCpu::default(), IdleCpu::default(), on_2, on_3];
-        bench.places(&Burst {
-            idle: &idle,
-            ..Burst::forks(&allowed, 1, cpu(0))
-        })[0]
+        bench.places(&Burst { idle: &idle, ..Burst::forks(&allowed, 1, cpu(0)) })[0]
     };
-    let idle = |exit_latency: Option<u32>, idle_stamp: u64| IdleCpu {
-        exit_latency,
-        idle_stamp,
-    };
+    let idle = |exit_latency: Option<u32>, idle_stamp: u64| IdleCpu { exit_latency, idle_stamp };
     assert_eq!(choice(idle(Some(100), 9), idle(Some(2), 5)), 3);
     assert_eq!(choice(idle(Some(2), 5), idle(Some(100), 9)), 2);
     assert_eq!(choice(idle(Some(2), 5), idle(Some(2), 9)), 3);
@@ -107,23 +76,12 @@ fn the_shallowest_then_the_most_recently_idled() {
 
 #[test]
 fn a_cpu_without_domains_keeps_its_children() {
-    let mut description = Shape {
-        packages: 2,
-        cores: 4,
-        ..Shape::default()
-    }
-    .describe();
+    let mut description = Shape { packages: 2, cores: 4, ..Shape::default() }.describe();
     description.isolated = cpus("2-3");
-    let bench = Bench::named(
-        &berth_model::topology::Topology::try_new(description).unwrap(),
-        "v6.19",
-    );
+    let bench = Bench::named(&berth_model::topology::Topology::try_new(description).unwrap(), "v6.19");
     assert_eq!(bench.places(&Burst::forks(&cpus("2-3"), 2, cpu(2))), [2, 2]);
     assert_eq!(
-        bench
-            .split(Level::Node, &bench.places(&Burst::forks(&cpus("0-7"), 4, cpu(0))))
-            .iter()
-            .sum::<usize>(),
+        bench.split(Level::Node, &bench.places(&Burst::forks(&cpus("0-7"), 4, cpu(0)))).iter().sum::<usize>(),
         4
     );
     // From outside, the fallback takes the lowest allowed CPU of the parent's node.

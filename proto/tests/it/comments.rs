@@ -42,15 +42,9 @@ fn uncommented(pool: &DescriptorPool) -> Vec<String> {
     };
     for file in pool.files().filter(|f| f.package_name() == PACKAGE) {
         let descriptor = file.file_descriptor_proto();
-        let locations = descriptor
-            .source_code_info
-            .as_ref()
-            .map_or(&[][..], |info| &info.location);
+        let locations = descriptor.source_code_info.as_ref().map_or(&[][..], |info| &info.location);
         let comment = |path: &[i32]| {
-            locations
-                .iter()
-                .find(|l| l.path == path)
-                .and_then(|l| l.leading_comments.as_deref())
+            locations.iter().find(|l| l.path == path).and_then(|l| l.leading_comments.as_deref())
         };
 
         for service in file.services() {
@@ -59,9 +53,7 @@ fn uncommented(pool: &DescriptorPool) -> Vec<String> {
                 check(comment(method.path()), method.full_name());
             }
         }
-        let messages = pool
-            .all_messages()
-            .filter(|m| m.parent_file() == file && !m.is_map_entry());
+        let messages = pool.all_messages().filter(|m| m.parent_file() == file && !m.is_map_entry());
         for message in messages {
             check(comment(message.path()), message.full_name());
             for field in message.fields() {

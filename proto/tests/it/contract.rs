@@ -51,21 +51,14 @@ fn rendering_shows_every_kind_of_change() {
         ("optional uint32 present", "uint32 present"),
         ("repeated Nested.Value many", "Nested.Value many"),
         ("map<string, A>", "map<uint32, A>"),
-        (
-            "oneof either { string left = 5; A right = 6; }",
-            "string left = 5; A right = 6;",
-        ),
+        ("oneof either { string left = 5; A right = 6; }", "string left = 5; A right = 6;"),
         ("ONE = 0", "NONE = 0"),
         ("ONE = 0;", "ONE = 0; TWO = 2;"),
         ("service S", "service T"),
     ];
     for (from, to) in changes {
         assert!(base.contains(from), "{from} is in the sample");
-        assert_ne!(
-            before,
-            render(&pool_of(&base.replacen(from, to, 1))),
-            "{from} became {to}"
-        );
+        assert_ne!(before, render(&pool_of(&base.replacen(from, to, 1))), "{from} became {to}");
     }
 }
 
@@ -93,10 +86,8 @@ fn render(pool: &DescriptorPool) -> String {
         }
     }
 
-    let mut messages: Vec<_> = pool
-        .all_messages()
-        .filter(|m| m.package_name() == PACKAGE && !m.is_map_entry())
-        .collect();
+    let mut messages: Vec<_> =
+        pool.all_messages().filter(|m| m.package_name() == PACKAGE && !m.is_map_entry()).collect();
     messages.sort_by(|a, b| a.full_name().cmp(b.full_name()));
     for message in messages {
         render_message(&mut text, &message);
@@ -115,16 +106,10 @@ fn render_message(text: &mut String, message: &MessageDescriptor) {
     let mut fields: Vec<_> = message.fields().collect();
     fields.sort_by_key(FieldDescriptor::number);
     for field in fields {
-        line(
-            text,
-            format_args!("  {} {}: {}", field.number(), field.name(), type_of(&field)),
-        );
+        line(text, format_args!("  {} {}: {}", field.number(), field.name(), type_of(&field)));
     }
     for range in message.reserved_ranges() {
-        line(
-            text,
-            format_args!("  reserved {} to {}", range.start, range.end - 1),
-        );
+        line(text, format_args!("  reserved {} to {}", range.start, range.end - 1));
     }
     for name in message.reserved_names() {
         line(text, format_args!("  reserved {name}"));
@@ -167,10 +152,7 @@ fn kind_of(field: &FieldDescriptor) -> String {
 
 /// A name without the package, where it is the contract's own.
 fn short(full_name: &str) -> &str {
-    full_name
-        .strip_prefix(PACKAGE)
-        .and_then(|rest| rest.strip_prefix('.'))
-        .unwrap_or(full_name)
+    full_name.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('.')).unwrap_or(full_name)
 }
 
 fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
@@ -180,14 +162,8 @@ fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
 /// Lines that only one of the two has, each below the last heading before it.
 fn difference(reviewed: &str, now: &str) -> String {
     let (reviewed, now) = (with_headings(reviewed), with_headings(now));
-    let gone = reviewed
-        .iter()
-        .filter(|l| !now.contains(l))
-        .map(|l| format!("- {l}"));
-    let come = now
-        .iter()
-        .filter(|l| !reviewed.contains(l))
-        .map(|l| format!("+ {l}"));
+    let gone = reviewed.iter().filter(|l| !now.contains(l)).map(|l| format!("- {l}"));
+    let come = now.iter().filter(|l| !reviewed.contains(l)).map(|l| format!("+ {l}"));
     gone.chain(come).collect::<Vec<_>>().join("\n")
 }
 

@@ -20,20 +20,12 @@ fn a_name_in_another_style_is_found() {
         message DoReply { enum Value { lower = 0; } }
     "#;
     let faults = misnamed(&pool_of(sample));
-    let about = [
-        "Short: ",
-        "Short.Do: ",
-        "DoRequest.camelCase: ",
-        "DoRequest.twice__under: ",
-        "DoReply.lower: ",
-    ];
+    let about =
+        ["Short: ", "Short.Do: ", "DoRequest.camelCase: ", "DoRequest.twice__under: ", "DoReply.lower: "];
     assert_eq!(faults.len(), about.len(), "{faults:?}");
     for start in about {
         let start = format!("{PACKAGE}.{start}");
-        assert!(
-            faults.iter().any(|fault| fault.starts_with(&start)),
-            "{start} in {faults:?}"
-        );
+        assert!(faults.iter().any(|fault| fault.starts_with(&start)), "{start} in {faults:?}");
     }
 }
 
@@ -42,18 +34,10 @@ fn values_typed_by_people_have_no_prefix() {
     for descriptor in pool().all_enums().filter(|e| e.package_name() == PACKAGE) {
         let parent = descriptor.parent_message();
         let parent = parent.as_ref().map(MessageDescriptor::name);
-        assert!(
-            parent.is_some(),
-            "{} is nested, so its values need no prefix",
-            descriptor.full_name()
-        );
+        assert!(parent.is_some(), "{} is nested, so its values need no prefix", descriptor.full_name());
         for value in descriptor.values() {
             let prefix = format!("{}_", parent.unwrap_or_default().to_uppercase());
-            assert!(
-                !value.name().starts_with(&prefix),
-                "{} repeats its message's name",
-                value.full_name()
-            );
+            assert!(!value.name().starts_with(&prefix), "{} repeats its message's name", value.full_name());
         }
     }
 }
@@ -63,10 +47,7 @@ fn misnamed(pool: &DescriptorPool) -> Vec<String> {
     let mut faults = Vec::new();
     for service in pool.services().filter(|s| s.package_name() == PACKAGE) {
         if !service.name().ends_with("Service") {
-            faults.push(format!(
-                "{}: a service's name ends in Service",
-                service.full_name()
-            ));
+            faults.push(format!("{}: a service's name ends in Service", service.full_name()));
         }
         faults.extend(service.methods().filter_map(|method| misnamed_types(&method)));
     }
@@ -97,6 +78,5 @@ fn misnamed_types(method: &MethodDescriptor) -> Option<String> {
 }
 
 fn is_snake(name: &str, letter: impl Fn(char) -> bool) -> bool {
-    name.split('_')
-        .all(|word| !word.is_empty() && word.chars().all(|c| letter(c) || c.is_ascii_digit()))
+    name.split('_').all(|word| !word.is_empty() && word.chars().all(|c| letter(c) || c.is_ascii_digit()))
 }

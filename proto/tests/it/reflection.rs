@@ -18,21 +18,12 @@ const SERVICES: [&str; 5] = [
 ];
 
 /// The error details that the server sends.
-const DETAILS: [&str; 6] = [
-    "BadRequest",
-    "ErrorInfo",
-    "PreconditionFailure",
-    "QuotaFailure",
-    "ResourceInfo",
-    "RetryInfo",
-];
+const DETAILS: [&str; 6] =
+    ["BadRequest", "ErrorInfo", "PreconditionFailure", "QuotaFailure", "ResourceInfo", "RetryInfo"];
 
 #[test]
 fn every_service_is_described() {
-    let services: BTreeSet<_> = pool()
-        .services()
-        .map(|service| service.full_name().to_owned())
-        .collect();
+    let services: BTreeSet<_> = pool().services().map(|service| service.full_name().to_owned()).collect();
     assert_eq!(services, SERVICES.map(String::from).into());
 }
 
@@ -71,14 +62,9 @@ fn comments_are_described_too() {
         .filter(|file| file.package() == "berth.v1" && file.source_code_info.is_none())
         .map(|file| file.name())
         .collect();
-    assert!(
-        bare.is_empty(),
-        "`grpcurl describe` shows no comments of {bare:?}"
-    );
+    assert!(bare.is_empty(), "`grpcurl describe` shows no comments of {bare:?}");
 }
 
 fn sets() -> Vec<FileDescriptorSet> {
-    FILE_DESCRIPTOR_SETS
-        .map(|set| FileDescriptorSet::decode(set).expect("it decodes"))
-        .into()
+    FILE_DESCRIPTOR_SETS.map(|set| FileDescriptorSet::decode(set).expect("it decodes")).into()
 }

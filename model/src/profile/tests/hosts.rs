@@ -83,19 +83,9 @@ fn distributions() {
             "",
             "Exact 6.1.178+",
         ),
-        (
-            "6.1.0-47-cloud-amd64",
-            "#1 SMP PREEMPT_DYNAMIC Debian 6.1.170-3 (2026-05-08)",
-            "",
-            "Exact v6.1",
-        ),
+        ("6.1.0-47-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.170-3 (2026-05-08)", "", "Exact v6.1"),
         ("6.1.0-57-cloud-amd64", "", "", "Ambiguous v6.1 6.1.178+"),
-        (
-            "6.12.43+deb13-amd64",
-            "#1 SMP PREEMPT_DYNAMIC Debian 6.12.43-1 (2025-08-27)",
-            "",
-            "Exact v6.12",
-        ),
+        ("6.12.43+deb13-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.12.43-1 (2025-08-27)", "", "Exact v6.12"),
         (
             "6.12.117+deb12-cloud-amd64",
             "#1 SMP PREEMPT_DYNAMIC Debian 6.12.117-1~deb12u1 (2026-11-14)",
@@ -103,51 +93,16 @@ fn distributions() {
             "Exact 6.12.97+",
         ),
         ("6.12.117+deb12-cloud-amd64", "", "", "Exact 6.12.97+"),
-        (
-            "5.10.0-32-amd64",
-            "#1 SMP Debian 5.10.223-1 (2024-08-10)",
-            "",
-            "Exact v5.10",
-        ),
-        (
-            "6.12-amd64",
-            "#1 SMP PREEMPT_DYNAMIC Debian 6.12-1~exp1 (2024-11-17)",
-            "",
-            "Exact v6.12",
-        ),
-        (
-            "6.6.31+rpt-rpi-v8",
-            "#1 SMP PREEMPT Debian 1:6.6.31-1+rpt1 (2024-05-29)",
-            "",
-            "Inferred v6.6",
-        ),
-        (
-            "6.12.13-amd64",
-            "#1 SMP PREEMPT_DYNAMIC Kali 6.12.13-1kali1 (2025-02-11)",
-            "",
-            "Exact v6.12",
-        ),
+        ("5.10.0-32-amd64", "#1 SMP Debian 5.10.223-1 (2024-08-10)", "", "Exact v5.10"),
+        ("6.12-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.12-1~exp1 (2024-11-17)", "", "Exact v6.12"),
+        ("6.6.31+rpt-rpi-v8", "#1 SMP PREEMPT Debian 1:6.6.31-1+rpt1 (2024-05-29)", "", "Inferred v6.6"),
+        ("6.12.13-amd64", "#1 SMP PREEMPT_DYNAMIC Kali 6.12.13-1kali1 (2025-02-11)", "", "Exact v6.12"),
         ("6.5.0-0.deb12.4-amd64", "", "", "Inferred v6.1"),
         // Ubuntu: fixes of its own, so never exact; a build from before the fix lacks it.
-        (
-            "6.8.0-45-generic",
-            old_ubuntu,
-            "Ubuntu 6.8.0-45.45-generic 6.8.12",
-            "Inferred v6.6",
-        ),
-        (
-            "6.8.0-45-generic",
-            cut_ubuntu,
-            "Ubuntu 6.8.0-45.45-generic 6.8.12",
-            "Ambiguous v6.6 6.6.145+",
-        ),
+        ("6.8.0-45-generic", old_ubuntu, "Ubuntu 6.8.0-45.45-generic 6.8.12", "Inferred v6.6"),
+        ("6.8.0-45-generic", cut_ubuntu, "Ubuntu 6.8.0-45.45-generic 6.8.12", "Ambiguous v6.6 6.6.145+"),
         ("6.8.0-1012-aws", "", "", "Ambiguous v6.6 6.6.145+"),
-        (
-            "5.15.0-1053-gcp",
-            "",
-            "Ubuntu 5.15.0-1053.61-gcp 5.15.212",
-            "Inferred 5.15.212+",
-        ),
+        ("5.15.0-1053-gcp", "", "Ubuntu 5.15.0-1053.61-gcp 5.15.212", "Inferred 5.15.212+"),
         (
             "6.10.3-061003-generic",
             "#202408031234 SMP PREEMPT_DYNAMIC Sat Aug  3 12:40:14 UTC 2024",
@@ -155,33 +110,13 @@ fn distributions() {
             "Inferred v6.6",
         ),
         // Red Hat and its rebuilds.
-        (
-            "5.14.0-570.12.1.el9_6.x86_64",
-            "#1 SMP PREEMPT_DYNAMIC Fri Apr 4 10:41:31 EDT 2025",
-            "",
-            el9,
-        ),
-        (
-            "5.14.0-427.13.1.el9_4.x86_64",
-            el9_before,
-            "",
-            "Ambiguous v6.0 v5.19 v5.16 v5.13",
-        ),
+        ("5.14.0-570.12.1.el9_6.x86_64", "#1 SMP PREEMPT_DYNAMIC Fri Apr 4 10:41:31 EDT 2025", "", el9),
+        ("5.14.0-427.13.1.el9_4.x86_64", el9_before, "", "Ambiguous v6.0 v5.19 v5.16 v5.13"),
         ("6.12.0-55.9.1.el10_0.x86_64", "", "", "Ambiguous v6.12 6.12.97+"),
         ("6.10.3-1.el9.elrepo.x86_64", "", "", "Inferred v6.6"),
-        (
-            "5.15.0-300.163.18.el9uek.x86_64",
-            "",
-            "",
-            "Ambiguous v5.13 5.15.212+",
-        ),
+        ("5.15.0-300.163.18.el9uek.x86_64", "", "", "Ambiguous v5.13 5.15.212+"),
         ("6.10.3-200.fc40.x86_64", "", "", "Inferred v6.6"),
-        (
-            "6.12.0-0.rc3.20241017git6efbea77b390.32.fc42.x86_64",
-            "",
-            "",
-            "Exact v6.12",
-        ),
+        ("6.12.0-0.rc3.20241017git6efbea77b390.32.fc42.x86_64", "", "", "Exact v6.12"),
         // SUSE.
         (
             "6.4.0-150600.23.7-default",
@@ -201,59 +136,19 @@ fn distributions() {
             "Ambiguous v6.0 v5.19 v5.16 v5.13 v5.10 6.1.178+ v5.18-allowed v5.16-allowed 5.15.212+ 5.10.261+",
         ),
         ("5.15.153.1-microsoft-standard-WSL2", "", "", "Inferred v5.13"),
-        (
-            "6.8.12-4-pve",
-            "#1 SMP PREEMPT_DYNAMIC PMX 6.8.12-4 (2024-11-06T15:04Z)",
-            "",
-            "Inferred v6.6",
-        ),
-        (
-            "5.10.157-android13-4-00003-g4b7ef0a5a8a5-ab10234567",
-            "",
-            "",
-            "Ambiguous v5.10 5.10.261+",
-        ),
-        (
-            "6.18.44-fc-v769",
-            "#1 SMP PREEMPT_DYNAMIC @0",
-            "",
-            "Inferred 6.18.39+",
-        ),
-        (
-            "6.12.8-arch1-1",
-            "#1 SMP PREEMPT_DYNAMIC Thu, 02 Jan 2025 22:52:26 +0000",
-            "",
-            "Exact v6.12",
-        ),
+        ("6.8.12-4-pve", "#1 SMP PREEMPT_DYNAMIC PMX 6.8.12-4 (2024-11-06T15:04Z)", "", "Inferred v6.6"),
+        ("5.10.157-android13-4-00003-g4b7ef0a5a8a5-ab10234567", "", "", "Ambiguous v5.10 5.10.261+"),
+        ("6.18.44-fc-v769", "#1 SMP PREEMPT_DYNAMIC @0", "", "Inferred 6.18.39+"),
+        ("6.12.8-arch1-1", "#1 SMP PREEMPT_DYNAMIC Thu, 02 Jan 2025 22:52:26 +0000", "", "Exact v6.12"),
         ("6.12.1-2-cachyos", "", "", "Inferred v6.12"),
-        (
-            "6.12.30",
-            "#1-NixOS SMP PREEMPT_DYNAMIC Tue Jan  1 00:00:00 UTC 1980",
-            "",
-            "Exact v6.12",
-        ),
+        ("6.12.30", "#1-NixOS SMP PREEMPT_DYNAMIC Tue Jan  1 00:00:00 UTC 1980", "", "Exact v6.12"),
         ("6.1.0-rockchip", "", "", "Ambiguous v6.1 6.1.178+"),
         // Texts that are no use, or speak of two kernels.
-        (
-            "6.1.0-57-cloud-amd64",
-            "garbage Debian six",
-            "Ubuntu",
-            "Ambiguous v6.1 6.1.178+",
-        ),
-        (
-            "5.15.0-1-amd64",
-            "#1 SMP Debian 6.12.95-1 (2026-07-01)",
-            "",
-            "Ambiguous v5.13 5.15.212+ v6.12",
-        ),
+        ("6.1.0-57-cloud-amd64", "garbage Debian six", "Ubuntu", "Ambiguous v6.1 6.1.178+"),
+        ("5.15.0-1-amd64", "#1 SMP Debian 6.12.95-1 (2026-07-01)", "", "Ambiguous v5.13 5.15.212+ v6.12"),
     ] {
         let found = told(release, version, signature);
-        assert_eq!(
-            summary(&found),
-            expected,
-            "{release} / {version} / {signature}: {:#?}",
-            found.evidence
-        );
+        assert_eq!(summary(&found), expected, "{release} / {version} / {signature}: {:#?}", found.evidence);
     }
 }
 
@@ -265,11 +160,7 @@ fn late_builds_turn_the_order() {
 
 #[test]
 fn evidence_is_in_plain_sentences() {
-    let found = told(
-        "6.1.0-57-cloud-amd64",
-        "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-3 (2026-11-26)",
-        "",
-    );
+    let found = told("6.1.0-57-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-3 (2026-11-26)", "");
     assert_eq!(
         found.evidence,
         [

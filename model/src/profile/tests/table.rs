@@ -69,10 +69,7 @@ fn names_are_unique_and_found() {
         assert!(names.insert(profile.name), "{} is listed twice", profile.name);
         assert_eq!(Profile::named(profile.name), Some(profile));
         let given = from_text(profile.name).unwrap();
-        assert_eq!(
-            (given.profiles, given.confidence),
-            (vec![profile], Confidence::Given)
-        );
+        assert_eq!((given.profiles, given.confidence), (vec![profile], Confidence::Given));
     }
     assert_eq!(Profile::named("v6.13"), None);
 }
@@ -81,26 +78,16 @@ fn names_are_unique_and_found() {
 fn the_ideal_is_the_newest_with_whole_statistics_and_not_listed() {
     let ideal = Profile::ideal();
     assert_eq!((ideal.name, ideal.stats), ("berth-auto", StatsRule::AllowedWhole));
-    let newest = Profile {
-        stats: StatsRule::Allowed,
-        ..ideal.clone()
-    };
+    let newest = Profile { stats: StatsRule::Allowed, ..ideal.clone() };
     assert!(newest.same_rules(Profile::named("v6.19").unwrap()));
-    assert!(
-        all()
-            .iter()
-            .all(|profile| profile.stats != StatsRule::AllowedWhole)
-    );
+    assert!(all().iter().all(|profile| profile.stats != StatsRule::AllowedWhole));
     assert_eq!(Profile::named(ideal.name), None);
 }
 
 #[test]
 fn every_row_says_where_it_comes_from() {
     for Profile { name, provenance, .. } in all() {
-        assert!(
-            !provenance.releases.is_empty() && !provenance.origins.is_empty(),
-            "{name}"
-        );
+        assert!(!provenance.releases.is_empty() && !provenance.origins.is_empty(), "{name}");
         for origin in provenance.origins {
             let well_formed = match origin.source {
                 Source::Commit(id) => id.len() == 12 && id.bytes().all(|b| b.is_ascii_hexdigit()),

@@ -23,53 +23,19 @@ fn what_is_no_kernel_is_refused() {
             "5.4.0-190-generic",
             "release `5.4.0-190-generic` is not modelled: kernels before 5.5; expected 5.5 or later",
         ),
-        (
-            "5.5-rc3",
-            "release `5.5-rc3` is not modelled: kernels before 5.5; expected 5.5 or later",
-        ),
+        ("5.5-rc3", "release `5.5-rc3` is not modelled: kernels before 5.5; expected 5.5 or later"),
     ] {
         let error = candidates(&KernelIdentity::new(text)).unwrap_err();
-        assert_eq!(
-            (error.to_string().as_str(), error.field()),
-            (message, Field::Release)
-        );
+        assert_eq!((error.to_string().as_str(), error.field()), (message, Field::Release));
     }
-    for text in [
-        "",
-        " ",
-        "6.",
-        "6.12.x",
-        "6.99999999999",
-        "mel-v7",
-        "berth-auto",
-        "6.12.95\n6.1",
-        "\u{202e}6.1",
-    ] {
+    for text in
+        ["", " ", "6.", "6.12.x", "6.99999999999", "mel-v7", "berth-auto", "6.12.95\n6.1", "\u{202e}6.1"]
+    {
         let error = from_text(text).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                Error::Malformed {
-                    field: Field::Kernel,
-                    ..
-                }
-            ),
-            "{text:?}: {error}"
-        );
-        assert!(
-            error
-                .to_string()
-                .ends_with(", or a profile's name, such as mel-v5"),
-            "{error}"
-        );
+        assert!(matches!(error, Error::Malformed { field: Field::Kernel, .. }), "{text:?}: {error}");
+        assert!(error.to_string().ends_with(", or a profile's name, such as mel-v5"), "{error}");
     }
-    assert!(matches!(
-        from_text("5.3"),
-        Err(Error::BeforeModelled {
-            field: Field::Kernel,
-            ..
-        })
-    ));
+    assert!(matches!(from_text("5.3"), Err(Error::BeforeModelled { field: Field::Kernel, .. })));
 }
 
 #[test]
@@ -86,14 +52,8 @@ fn megabytes_are_refused_in_a_short_message() {
         (with("6.1.1", "", &garbage), Field::VersionSignature),
     ] {
         let error = candidates(&identity).unwrap_err();
-        assert!(
-            matches!(error, Error::TooLong { .. }) && error.field() == field,
-            "{error}"
-        );
-        assert!(
-            error.to_string().len() < 500 && !error.to_string().contains('\n'),
-            "{error}"
-        );
+        assert!(matches!(error, Error::TooLong { .. }) && error.field() == field, "{error}");
+        assert!(error.to_string().len() < 500 && !error.to_string().contains('\n'), "{error}");
     }
 }
 

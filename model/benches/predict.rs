@@ -1,0 +1,134 @@
+//! How long the kernel model takes, as ratios against something run beside it: machines are noisy, ratios less so.
+//!
+//! `cargo bench -p berth-model` prints, for each pair, the median time of both and their ratio, taken in turns.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a bench prints")]
+#![allow(missing_docs, unreachable_pub, dead_code, reason = "shared with the tests")]
+
+#[path = "../tests/it/machines.rs"]
+mod machines;
+#[path = "../tests/it/oracle.rs"]
+mod oracle;
+
+use berth_model::{
+    Cpu, CpuSet,
+    advise::{Form, Kernel, Launch, Policy, Request, Smt, advise},
+    domains::Domains,
+    load::Load,
+    predict::{Burst, Host, Symmetry, place},
+    profile::Profile,
+    topology::{Shape, Topology},
+};
+use machines::{turin, zen3};
+use std::{hint::black_box, time::Instant};
+
+fn main() {
+    let (host, mask) = (Bench::new(turin(), "v6.12"), cpus("0-175"));
+    let burst = Burst::forks(&mask, 176, Cpu::from(0));
+    pair(
+        "predict, 176 tasks on 0-175 of 640 CPUs",
+        ("counters", || place(host.host(), &burst).len()),
+        ("plain rescan", || host.oracle().place(&burst).len()),
+    );
+    let (wide, same) = (Bench::new(wide(), "v6.12"), cpus("0-175"));
+    let wide_burst = Burst::forks(&same, 176, Cpu::from(0));
+    pair(
+        "predict, 176 tasks",
+        ("640 CPUs", || place(host.host(), &burst).len()),
+        ("10,240 CPUs", || place(wide.host(), &wide_burst).len()),
+    );
+    pair(
+        "176 tasks on 0-175 of 640 CPUs",
+        ("predict", || place(host.host(), &burst).len()),
+        ("advise with proof", || host.advise(&mask, 176, Policy::Auto)),
+    );
+    let (small, every) = (Bench::new(zen3(1), "v6.12"), cpus("0-255"));
+    let eight = Burst::forks(&every, 8, Cpu::from(0));
+    pair(
+        "8 tasks on 256 CPUs",
+        ("predict", || place(small.host(), &eight).len()),
+        ("advise with proof", || small.advise(&every, 8, Policy::Spread)),
+    );
+    pair(
+        "domains of a host, one profile",
+        ("640 CPUs", || Domains::build(&host.topology, &host.profile).of(Cpu::from(0)).len()),
+        ("10,240 CPUs", || Domains::build(&wide.topology, &wide.profile).of(Cpu::from(0)).len()),
+    );
+}
+
+/// Turin, sixteen times over: 10,240 CPUs in 320 nodes would be no machine, so nodes hold more.
+fn wide() -> Topology {
+    Shape { packages: 16, nodes: 4, llcs: 5, cores: 16, threads: 2, ..Shape::default() }.topology().unwrap()
+}
+
+fn cpus(list: &str) -> CpuSet {
+    CpuSet::parse(list).unwrap()
+}
+
+struct Bench {
+    topology: Topology,
+    profile: Profile,
+    domains: Domains,
+    symmetry: Symmetry,
+    ideal: Domains,
+    load: Load,
+}
+
+impl Bench {
+    fn new(topology: Topology, profile: &str) -> Self {
+        let profile = Profile::named(profile).unwrap().clone();
+        let domains = Domains::build(&topology, &profile);
+        let symmetry = Symmetry::new(&topology, &domains);
+        let ideal = Domains::build(&topology, Profile::ideal());
+        Self { topology, profile, domains, symmetry, ideal, load: Load::idle() }
+    }
+
+    fn host(&self) -> Host<'_> {
+        Host { topology: &self.topology, domains: &self.domains, profile: &self.profile, load: &self.load }
+    }
+
+    fn oracle(&self) -> oracle::Oracle<'_> {
+        oracle::Oracle::new(&self.topology, &self.domains, &self.profile, &self.load)
+    }
+
+    fn advise(&self, allowed: &CpuSet, tasks: u32, policy: Policy) -> usize {
+        let kernel = Kernel { profile: &self.profile, domains: &self.domains, symmetry: &self.symmetry };
+        let advice = advise(&Request {
+            topology: &self.topology,
+            kernels: &[kernel],
+            ideal: &self.ideal,
+            load: &self.load,
+            allowed,
+            asked: true,
+            tasks,
+            policy,
+            smt: Smt::Avoid,
+            launch: Launch::default(),
+            can_apply: &[Form::Mask, Form::Split, Form::PerTask],
+            single_cpus: false,
+            with_margin: false,
+        });
+        advice.unwrap().parts.len()
+    }
+}
+
+/// Runs two things in turns and prints the median time of each, and how many times the second takes the first's.
+fn pair<T, U>(what: &str, first: (&str, impl Fn() -> T), second: (&str, impl Fn() -> U)) {
+    const ROUNDS: usize = 200;
+    let micros = |run: &dyn Fn()| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64() * 1e6
+    };
+    let (mut a, mut b) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
+    for _ in 0..ROUNDS {
+        a.push(micros(&|| drop(black_box(first.1()))));
+        b.push(micros(&|| drop(black_box(second.1()))));
+    }
+    let median = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let (a, b) = (median(&mut a), median(&mut b));
+    println!("{what}: {} {a:.1} µs, {} {b:.1} µs, ratio {:.2}", first.0, second.0, b / a);
+}

@@ -1,0 +1,126 @@
+//! Where to put tasks: a placement by policy, and the widest form of it that is proven.
+
+mod form;
+mod objective;
+mod placement;
+mod proof;
+mod tree;
+
+pub use form::{Advice, Attempt, Form, Part, advise};
+pub use objective::{Component, Objective};
+pub use proof::{Failure, MAX_RUNS, Margin, Outcome, Proof};
+
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    domains::Domains,
+    load::Load,
+    predict::{Burst, Children, Entry, Parent, Symmetry},
+    profile::Profile,
+    topology::Topology,
+};
+
+/// How tasks lie towards each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Policy {
+    /// As the newest kernel would place them if it judged by allowed CPUs alone, evened out.
+    #[default]
+    Auto,
+    /// As far apart as possible: for memory bandwidth.
+    Spread,
+    /// As close together as possible: for tasks that talk.
+    Compact,
+}
+
+/// What to do with the threads of one core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Smt {
+    /// A second thread of a core only when no core is free.
+    #[default]
+    Avoid,
+    /// Fill cores.
+    Share,
+    /// Never share a core with another job.
+    FullCores,
+}
+
+/// One kernel that the host may run.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel<'a> {
+    /// Its rules.
+    pub profile: &'a Profile,
+    /// The host's domains under these rules.
+    pub domains: &'a Domains,
+    /// The host's mirror images under these rules.
+    pub symmetry: &'a Symmetry,
+}
+
+/// How the tasks will be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Launch {
+    /// The CPU that the parent is on; `None` for any that it could be on.
+    pub origin: Option<Cpu>,
+    /// What the parent does meanwhile.
+    pub parent: Parent,
+    /// Fork or exec.
+    pub entry: Entry,
+}
+
+impl Launch {
+    /// A burst of this launch.
+    pub fn burst<'a>(&self, allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Burst<'a> {
+        Burst {
+            allowed,
+            tasks,
+            origin,
+            parent: self.parent,
+            entry: self.entry,
+            children: Children::JustStarted,
+            idle: &[],
+        }
+    }
+}
+
+/// What the advice is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The host's hardware.
+    pub topology: &'a Topology,
+    /// Every kernel that it may run, likeliest first; at least one.
+    pub kernels: &'a [Kernel<'a>],
+    /// The host's domains under [`Profile::ideal`].
+    pub ideal: &'a Domains,
+    /// What runs there.
+    pub load: &'a Load,
+    /// The CPUs that the tasks may use: usable ones, at least one.
+    pub allowed: &'a CpuSet,
+    /// Whether the caller named them; else they are all that the host has, and not binding at all is a form too.
+    pub asked: bool,
+    /// How many tasks; at least one.
+    pub tasks: u32,
+    /// How they lie towards each other.
+    pub policy: Policy,
+    /// What to do with the threads of one core.
+    pub smt: Smt,
+    /// How they will be started.
+    pub launch: Launch,
+    /// The forms that the caller can apply; empty for all.
+    pub can_apply: &'a [Form],
+    /// Entries of [`Form::PerTask`] are single CPUs even where wider ones are proven.
+    pub single_cpus: bool,
+    /// Whether to look for the margin of the advice.
+    pub with_margin: bool,
+}
+
+/// Why there is no advice.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Every allowed core runs something, and cores are not to be shared with other jobs.
+    #[error("smt FULL_CORES: each of the {cores} allowed cores runs a task of another job already")]
+    NoFreeCore {
+        /// How many allowed cores there are.
+        cores: usize,
+    },
+    /// The kernels of this host are not told.
+    #[error("no kernel to prove the advice for")]
+    NoKernel,
+}

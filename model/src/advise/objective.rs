@@ -1,0 +1,162 @@
+//! How good a placement is: a vector compared from left to right, smaller is better.
+
+use super::{Policy, Smt, tree};
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    load::Load,
+    topology::{Level, Topology},
+};
+use std::collections::BTreeMap;
+
+/// One component of an objective.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Component {
+    /// What it counts.
+    pub name: &'static str,
+    /// Its numbers, compared from left to right.
+    pub values: Vec<u64>,
+}
+
+/// How good a placement is, most important component first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Objective {
+    /// The components in order.
+    pub components: Vec<Component>,
+}
+
+/// What placements are judged on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) load: &'a Load,
+    pub(super) allowed: &'a CpuSet,
+    pub(super) policy: Policy,
+    pub(super) smt: Smt,
+}
+
+impl Judge<'_> {
+    /// The whole vector of a placement.
+    pub(super) fn objective(&self, places: &[Cpu]) -> Objective {
+        let mut components = self.shape(places);
+        if self.policy == Policy::Spread {
+            let before_llcs = components.len() - 1;
+            components
+                .insert(before_llcs, component("tasks per half, quarter, … of a node", self.halves(places)));
+        }
+        let tenths = places.iter().map(|&cpu| u64::from(tree::tenths(self.load.of(cpu).utilisation))).sum();
+        components.push(component("utilisation in tenths", vec![tenths]));
+        components.push(component("CPUs", places.iter().map(|cpu| u64::from(cpu.number())).collect()));
+        Objective { components }
+    }
+
+    /// The components that a kernel can be held to: all but those that only tell equal choices apart.
+    pub(super) fn shape(&self, places: &[Cpu]) -> Vec<Component> {
+        let on_cpu = self.counts(places, |cpu| Some(cpu.index()));
+        let mut shape = vec![
+            component("tasks per CPU", descending(on_cpu)),
+            component("cores shared against the wish", vec![self.cores_shared(places)]),
+        ];
+        let per = |level: Level| self.counts(places, |cpu| self.topology.unit_of(level, cpu));
+        let used = |level: Level| {
+            let units: CpuSet =
+                places.iter().filter_map(|&cpu| self.topology.span(level, cpu)?.first()).collect();
+            vec![units.len() as u64]
+        };
+        match self.policy {
+            Policy::Auto => {}
+            Policy::Spread => shape.extend([
+                component("tasks per package", descending(per(Level::Package))),
+                component("tasks per NUMA node", descending(per(Level::Node))),
+                component("tasks per LLC", descending(per(Level::Llc))),
+            ]),
+            Policy::Compact => shape.extend([
+                component("packages used", used(Level::Package)),
+                component("NUMA nodes used", used(Level::Node)),
+                component("LLCs used", used(Level::Llc)),
+                component("distance between the nodes of all pairs", vec![self.distance(places)]),
+                component("free CPUs left in the LLCs used", vec![self.left_over(places)]),
+            ]),
+        }
+        shape
+    }
+
+    /// Tasks, others' included, per unit that has allowed CPUs.
+    fn counts(&self, places: &[Cpu], unit: impl Fn(Cpu) -> Option<usize>) -> BTreeMap<usize, u64> {
+        let mut counts = BTreeMap::new();
+        for cpu in self.allowed {
+            if let Some(unit) = unit(cpu) {
+                *counts.entry(unit).or_default() += u64::from(self.load.runnable(cpu));
+            }
+        }
+        for unit in places.iter().filter_map(|&cpu| unit(cpu)) {
+            *counts.entry(unit).or_default() += 1;
+        }
+        counts
+    }
+
+    fn cores_shared(&self, places: &[Cpu]) -> u64 {
+        let core = |cpu: Cpu| self.topology.unit_of(Level::Core, cpu);
+        let per_core = self.counts(places, core);
+        let used: BTreeMap<usize, u64> =
+            places.iter().filter_map(|&cpu| core(cpu)).map(|core| (core, per_core[&core])).collect();
+        match self.smt {
+            Smt::Avoid | Smt::FullCores => used.values().map(|tasks| tasks - 1).sum(),
+            Smt::Share => used.len() as u64,
+        }
+    }
+
+    /// Tasks per half, quarter and so on of each node's LLCs, level by level.
+    fn halves(&self, places: &[Cpu]) -> Vec<u64> {
+        let mut level: Vec<Vec<CpuSet>> = tree::split(self.topology, Level::Node, self.allowed)
+            .iter()
+            .map(|node| tree::split(self.topology, Level::Llc, node))
+            .collect();
+        let mut values = Vec::new();
+        loop {
+            level = level
+                .iter()
+                .filter(|llcs| llcs.len() > 2)
+                .flat_map(|llcs| {
+                    let (first, second) = llcs.split_at(llcs.len() / 2);
+                    [first.to_vec(), second.to_vec()]
+                })
+                .collect();
+            if level.is_empty() {
+                return values;
+            }
+            let part_of = |cpu: Cpu| level.iter().position(|llcs| llcs.iter().any(|llc| llc.contains(cpu)));
+            values.extend(descending(self.counts(places, part_of)));
+        }
+    }
+
+    fn distance(&self, places: &[Cpu]) -> u64 {
+        let mut per_node: BTreeMap<usize, u64> = BTreeMap::new();
+        for unit in places.iter().filter_map(|&cpu| self.topology.unit_of(Level::Node, cpu)) {
+            *per_node.entry(self.topology.cpu_nodes()[unit]).or_default() += 1;
+        }
+        let pairs = per_node.iter().flat_map(|a| per_node.iter().map(move |b| (a, b)));
+        let sum: u64 = pairs.map(|((&a, m), (&b, n))| m * n * u64::from(self.topology.distance(a, b))).sum();
+        // A task is no pair with itself, and each pair was met twice.
+        let own: u64 = per_node.iter().map(|(&a, n)| n * u64::from(self.topology.distance(a, a))).sum();
+        (sum - own) / 2
+    }
+
+    fn left_over(&self, places: &[Cpu]) -> u64 {
+        let mut touched = CpuSet::new();
+        for span in places.iter().filter_map(|&cpu| self.topology.span(Level::Llc, cpu)) {
+            touched.extend_from(span);
+        }
+        let free = |cpu: &Cpu| self.load.runnable(*cpu) == 0 && !places.contains(cpu);
+        touched.intersection(self.allowed).iter().filter(free).count() as u64
+    }
+}
+
+fn component(name: &'static str, values: Vec<u64>) -> Component {
+    Component { name, values }
+}
+
+fn descending(counts: BTreeMap<usize, u64>) -> Vec<u64> {
+    let mut values: Vec<u64> = counts.into_values().collect();
+    values.sort_unstable_by(|a, b| b.cmp(a));
+    values
+}

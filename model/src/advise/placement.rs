@@ -1,0 +1,134 @@
+//! The CPU of each task under each policy: the placement behind every form.
+
+use super::{
+    Policy, Smt,
+    tree::{Halves, Tree},
+};
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    domains::Domains,
+    load::Load,
+    predict::{Burst, Host, IdleCpu, Parent, place},
+    profile::Profile,
+    topology::{Level, Topology},
+};
+use std::collections::BTreeMap;
+
+/// What a placement depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) load: &'a Load,
+    /// Domains under [`Profile::ideal`].
+    pub(super) ideal: &'a Domains,
+    pub(super) allowed: &'a CpuSet,
+    pub(super) tasks: u32,
+    pub(super) smt: Smt,
+    /// Where the parent is, if that is known.
+    pub(super) origin: Option<Cpu>,
+}
+
+impl Wish<'_> {
+    /// The CPU of each task, ascending. No CPU holds more tasks than the best possible placement would give it.
+    pub(super) fn placed(&self, policy: Policy) -> Vec<Cpu> {
+        let mut places = match policy {
+            Policy::Auto => self.as_the_kernel_should(),
+            Policy::Spread => self.apart(self.tasks),
+            Policy::Compact => self.together(),
+        };
+        places.sort_unstable();
+        places
+    }
+
+    fn tree(&self, halves: Halves) -> Tree {
+        Tree::new(self.topology, self.load, self.allowed, self.smt, halves)
+    }
+
+    /// As far apart as possible, in the order in which CPUs are taken.
+    fn apart(&self, tasks: u32) -> Vec<Cpu> {
+        let mut tree = self.tree(Halves::Nested);
+        (0..tasks).map_while(|_| tree.put_apart()).collect()
+    }
+
+    /// As close together as possible.
+    fn together(&self) -> Vec<Cpu> {
+        let mut tree = self.tree(Halves::Flat);
+        let mut places = Vec::new();
+        let mut left = self.tasks;
+        while left > 0 {
+            let (_, slots) = tree.best();
+            let taken = tree.put_together(left.min(slots));
+            if taken.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(u32::try_from(taken.len()).unwrap_or(left));
+            places.extend(taken);
+        }
+        places
+    }
+
+    /// What the newest kernel would choose if it judged groups by their allowed CPUs alone; equally idle CPUs are
+    /// taken in SPREAD's order, and tasks that it piles up nevertheless move to the nearest CPU with room.
+    fn as_the_kernel_should(&self) -> Vec<Cpu> {
+        let Some(origin) = self.origin.filter(|&cpu| self.allowed.contains(cpu)).or_else(|| self.emptiest())
+        else {
+            return Vec::new();
+        };
+        let mut idle = vec![IdleCpu::default(); self.topology.cpu_limit()];
+        let every_cpu = u32::try_from(self.allowed.len()).unwrap_or(u32::MAX);
+        for (stamp, cpu) in (2..).zip(self.apart(every_cpu).into_iter().rev()) {
+            idle[cpu.index()].idle_stamp = stamp;
+        }
+        let host =
+            Host { topology: self.topology, domains: self.ideal, profile: Profile::ideal(), load: self.load };
+        let burst =
+            Burst { parent: Parent::Sleeps, idle: &idle, ..Burst::forks(self.allowed, self.tasks, origin) };
+        let mut places = place(host, &burst);
+        self.even_out(&mut places);
+        places
+    }
+
+    /// The first allowed CPU of the NUMA node with the most idle ones.
+    fn emptiest(&self) -> Option<Cpu> {
+        let mut idle: BTreeMap<Option<usize>, (usize, Cpu)> = BTreeMap::new();
+        for cpu in self.allowed {
+            let node = self.topology.unit_of(Level::Node, cpu);
+            idle.entry(node).or_insert((0, cpu)).0 += usize::from(self.load.runnable(cpu) == 0);
+        }
+        idle.into_values().rev().max_by_key(|&(count, _)| count).map(|(_, cpu)| cpu)
+    }
+
+    /// Moves last tasks off CPUs that hold two more than another, to the nearest of the emptiest.
+    fn even_out(&self, places: &mut [Cpu]) {
+        let mut tasks: BTreeMap<Cpu, u32> =
+            self.allowed.iter().map(|cpu| (cpu, self.load.runnable(cpu))).collect();
+        for &cpu in places.iter() {
+            *tasks.entry(cpu).or_default() += 1;
+        }
+        loop {
+            let Some(least) = tasks.values().min().copied() else { return };
+            let fullest = places.iter().enumerate().max_by_key(|(index, cpu)| (tasks.get(cpu), *index));
+            let Some((last, &from)) =
+                fullest.filter(|(_, cpu)| tasks.get(cpu).is_some_and(|&n| n > least + 1))
+            else {
+                return;
+            };
+            let room = tasks.iter().filter(|(_, n)| **n == least).map(|(&cpu, _)| cpu);
+            let Some(to) = room.min_by_key(|&cpu| (self.remoteness(from, cpu), cpu)) else { return };
+            places[last] = to;
+            *tasks.entry(from).or_default() -= 1;
+            *tasks.entry(to).or_default() += 1;
+        }
+    }
+
+    /// How far two CPUs are apart: the narrowest level that they share, then the distance of their nodes.
+    fn remoteness(&self, a: Cpu, b: Cpu) -> (u8, u32) {
+        let shares = |level: Level| self.topology.unit_of(level, a) == self.topology.unit_of(level, b);
+        let levels = [Level::Core, Level::Llc, Level::Node, Level::Package];
+        let shared = (0..).zip(levels).find(|(_, level)| shares(*level)).map_or(4, |(rank, _)| rank);
+        let node =
+            |cpu: Cpu| self.topology.unit_of(Level::Node, cpu).map(|unit| self.topology.cpu_nodes()[unit]);
+        let distance = node(a).zip(node(b)).map_or(0, |(a, b)| self.topology.distance(a, b));
+        (shared, distance)
+    }
+}

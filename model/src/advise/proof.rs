@@ -1,0 +1,232 @@
+//! Whether a form is safe: the kernel model is run from every plausible origin, under every candidate profile, along
+//! every way that user space cannot tell apart.
+
+use super::{Kernel, Launch, Part};
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    load::Load,
+    predict::{Burst, Children, Explored, Host, Run, explore, look, origins},
+    topology::Topology,
+};
+use std::collections::HashSet;
+
+/// The most runs that one proof makes.
+pub const MAX_RUNS: u32 = 256;
+
+/// The most placements that one proof follows, over all runs: a proof of very many tasks is cut, too.
+const MAX_PLACEMENTS: u64 = 1 << 20;
+
+/// The most extra busy CPUs that a margin is looked for with.
+const MAX_MARGIN: u32 = 4;
+
+/// What a proof found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// No run piles up.
+    Safe,
+    /// A run piles up.
+    Unsafe,
+    /// A full proof needs more runs than are allowed: not called safe.
+    Cut,
+}
+
+/// A run that piles up, and under what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// Name of the profile.
+    pub profile: &'static str,
+    /// The CPU that the parent was on.
+    pub origin: Cpu,
+    /// What the tasks did as the next was placed.
+    pub children: Children,
+    /// Index of the part.
+    pub part: usize,
+    /// The run of that part's tasks.
+    pub run: Run,
+}
+
+/// Whether a form is safe, and how that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proof {
+    /// What was found.
+    pub outcome: Outcome,
+    /// Runs of the kernel model; mirror images of each other count once.
+    pub runs: u32,
+    /// How many extra busy CPUs, placed worst, the form stands; `None` if not looked for.
+    pub margin: Option<Margin>,
+    /// The first run that piles up.
+    pub failure: Option<Failure>,
+    /// The origins that were tried, one of each class.
+    pub origins: CpuSet,
+    /// The profiles that were tried.
+    pub profiles: Vec<&'static str>,
+}
+
+/// How many extra busy CPUs, placed worst, a form stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Margin {
+    /// So many are proven.
+    pub cpus: u32,
+    /// The search ended there without a failure: it may be more.
+    pub at_least: bool,
+}
+
+impl Proof {
+    /// Whether no run piles up.
+    pub fn is_safe(&self) -> bool {
+        self.outcome == Outcome::Safe
+    }
+}
+
+/// What a proof is made on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prover<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) kernels: &'a [Kernel<'a>],
+    pub(super) load: &'a Load,
+    pub(super) launch: Launch,
+}
+
+impl Prover<'_> {
+    /// Proves parts, each launched under its own mask. `accept` may turn down ends of runs that do not pile up.
+    pub(super) fn prove(&self, parts: &[Part], accept: impl Fn(&Part, &Run) -> bool) -> Proof {
+        let mut work = Work::default();
+        for kernel in self.kernels {
+            work.profiles.push(kernel.profile.name);
+            for (index, part) in parts.iter().enumerate() {
+                for load in self.loads_around(parts, index) {
+                    if !self.part_holds(kernel, index, part, &load, &accept, &mut work) {
+                        return work.proof();
+                    }
+                }
+            }
+        }
+        work.proof()
+    }
+
+    /// How many extra busy CPUs, placed worst, safe parts stand.
+    pub(super) fn margin(&self, parts: &[Part], accept: impl Fn(&Part, &Run) -> bool) -> Margin {
+        let mut loads = vec![self.load.clone()];
+        let mut runs = 0;
+        for cpus in 1..=MAX_MARGIN {
+            let mut busier: Vec<Load> = Vec::new();
+            for load in &loads {
+                let Some(kernel) = self.kernels.first() else { break };
+                let host =
+                    Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
+                // One CPU of each class, allowed or not; what is allowed matters as much as what runs.
+                let allowed = parts.iter().fold(CpuSet::new(), |all, part| all.union(&part.cpus));
+                let outside = self.topology.online().difference(&allowed);
+                let classes = [&allowed, &outside].map(|cpus| origins(host, kernel.symmetry, cpus));
+                busier.extend(classes.iter().flatten().map(|class| {
+                    let mut load = load.clone();
+                    load.add(class.cpu, 1);
+                    load
+                }));
+            }
+            for load in &busier {
+                let proof = Prover { load, ..*self }.prove(parts, &accept);
+                runs += proof.runs;
+                let at_least = match proof.outcome {
+                    Outcome::Safe if runs <= MAX_RUNS => continue,
+                    Outcome::Unsafe => false,
+                    Outcome::Safe | Outcome::Cut => true,
+                };
+                return Margin { cpus: cpus - 1, at_least };
+            }
+            loads = busier;
+        }
+        Margin { cpus: MAX_MARGIN, at_least: true }
+    }
+
+    /// What may run as one part is launched: nothing of the others, or all of them.
+    fn loads_around(&self, parts: &[Part], index: usize) -> Vec<Load> {
+        let mut with_others = self.load.clone();
+        let others = parts.iter().enumerate().filter(|(other, _)| *other != index);
+        for cpu in others.flat_map(|(_, part)| &part.placed) {
+            with_others.add(*cpu, 1);
+        }
+        if parts.len() > 1 { vec![self.load.clone(), with_others] } else { vec![with_others] }
+    }
+
+    /// Follows all runs of one part; says whether all hold.
+    fn part_holds(
+        &self,
+        kernel: &Kernel<'_>,
+        index: usize,
+        part: &Part,
+        load: &Load,
+        accept: &impl Fn(&Part, &Run) -> bool,
+        work: &mut Work,
+    ) -> bool {
+        // A task with one CPU goes there, whatever the kernel.
+        if part.cpus.len() == 1 {
+            work.origins.extend_from(&part.cpus);
+            return true;
+        }
+        let host = Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
+        let given = self.launch.origin.filter(|&cpu| part.as_asked || part.cpus.contains(cpu));
+        let starts = match given {
+            Some(cpu) => vec![cpu],
+            // A part that is the mirror image of one that holds, holds.
+            None if !work.held.insert((
+                kernel.profile.name,
+                look(host, kernel.symmetry, &part.cpus),
+                part.tasks,
+            )) =>
+            {
+                return true;
+            }
+            None => origins(host, kernel.symmetry, &part.cpus).into_iter().map(|origin| origin.cpu).collect(),
+        };
+        for origin in starts {
+            work.origins.insert(origin);
+            for children in [Children::JustStarted, Children::LongRunning] {
+                let burst = Burst { children, ..self.launch.burst(&part.cpus, part.tasks, origin) };
+                work.placements += u64::from(part.tasks);
+                if work.runs >= MAX_RUNS || work.placements > MAX_PLACEMENTS {
+                    work.cut = true;
+                    return false;
+                }
+                let explored = explore(host, &burst, kernel.symmetry, MAX_RUNS - work.runs);
+                work.runs += explored.runs;
+                work.cut |= !explored.complete;
+                let Explored { ends, refused, .. } = explored;
+                if let Some(run) = refused.or_else(|| ends.into_iter().find(|run| !accept(part, run))) {
+                    let profile = kernel.profile.name;
+                    work.failure = Some(Failure { profile, origin, children, part: index, run });
+                    return false;
+                }
+                if work.cut {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// What a proof has come to so far.
+#[derive(Default)]
+struct Work {
+    runs: u32,
+    placements: u64,
+    cut: bool,
+    failure: Option<Failure>,
+    origins: CpuSet,
+    profiles: Vec<&'static str>,
+    /// Profile, look and tasks of the parts that were followed. A part that fails ends the proof.
+    held: HashSet<(&'static str, u64, u32)>,
+}
+
+impl Work {
+    fn proof(self) -> Proof {
+        let outcome = match (&self.failure, self.cut) {
+            (Some(_), _) => Outcome::Unsafe,
+            (None, true) => Outcome::Cut,
+            (None, false) => Outcome::Safe,
+        };
+        let Self { runs, failure, origins, profiles, .. } = self;
+        Proof { outcome, runs, margin: None, failure, origins, profiles }
+    }
+}

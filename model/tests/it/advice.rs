@@ -1,0 +1,176 @@
+//! Advice on the machines of the reports, against the answers that are right there.
+
+use crate::{
+    bursts::{Bench, cpu, cpus},
+    machines::{turin, xeon, zen3},
+};
+use berth_model::{
+    CpuSet,
+    advise::{Advice, Form, Kernel, Launch, Outcome, Policy, Request, Smt, advise},
+    domains::Domains,
+    profile::Profile,
+    topology::Topology,
+};
+
+/// What a test asks, with the common answers filled in.
+pub(crate) struct Question<'a> {
+    pub(crate) allowed: Option<&'a CpuSet>,
+    pub(crate) tasks: u32,
+    pub(crate) policy: Policy,
+    pub(crate) smt: Smt,
+    pub(crate) launch: Launch,
+    pub(crate) can_apply: &'a [Form],
+    pub(crate) with_margin: bool,
+}
+
+impl Question<'_> {
+    pub(crate) fn tasks(tasks: u32) -> Self {
+        Self {
+            allowed: None,
+            tasks,
+            policy: Policy::Auto,
+            smt: Smt::Avoid,
+            launch: Launch::default(),
+            can_apply: &[],
+            with_margin: false,
+        }
+    }
+
+    pub(crate) fn ask(&self, bench: &Bench) -> Advice {
+        let ideal = Domains::build(&bench.topology, Profile::ideal());
+        let kernel = Kernel { profile: &bench.profile, domains: &bench.domains, symmetry: &bench.symmetry };
+        advise(&Request {
+            topology: &bench.topology,
+            kernels: &[kernel],
+            ideal: &ideal,
+            load: &bench.load,
+            allowed: self.allowed.unwrap_or(bench.topology.online()),
+            asked: self.allowed.is_some(),
+            tasks: self.tasks,
+            policy: self.policy,
+            smt: self.smt,
+            launch: self.launch,
+            can_apply: self.can_apply,
+            single_cpus: self.can_apply == [Form::PerTask],
+            with_margin: self.with_margin,
+        })
+        .unwrap()
+    }
+}
+
+fn masks(advice: &Advice) -> Vec<(String, u32)> {
+    advice.parts.iter().map(|part| (part.cpus.to_string(), part.tasks)).collect()
+}
+
+#[test]
+fn turin_is_split_by_package() {
+    let allowed = cpus("0-175");
+    for origin in [Some(cpu(0)), None] {
+        for profile in ["v6.12", "v6.18"] {
+            let launch = Launch { origin, ..Launch::default() };
+            let question = Question { allowed: Some(&allowed), launch, ..Question::tasks(176) };
+            let advice = question.ask(&Bench::named(&turin(), profile));
+            assert_eq!(advice.form, Form::Split);
+            assert_eq!(masks(&advice), [("0-159".to_owned(), 160), ("160-175".to_owned(), 16)]);
+            assert!(advice.proof.is_safe());
+            assert_eq!(advice.asked.outcome, Outcome::Unsafe);
+            let failure = advice.asked.failure.as_ref().unwrap();
+            assert!(failure.run.tally.fullest > failure.run.tally.best);
+            assert!(advice.without.tally.pile_up);
+            assert_eq!(advice.without.tally.tasks_on.len(), 32);
+            assert!(!advice.with.tally.pile_up);
+            assert_eq!(advice.with.tally.tasks_on.len(), 176);
+        }
+    }
+}
+
+#[test]
+fn turin_single_cpus_on_request() {
+    let allowed = cpus("0-175");
+    let question = Question { allowed: Some(&allowed), can_apply: &[Form::PerTask], ..Question::tasks(176) };
+    let advice = question.ask(&Bench::named(&turin(), "v6.12"));
+    assert_eq!(advice.form, Form::PerTask);
+    let expected: Vec<(String, u32)> = (0..176).map(|number: u32| (number.to_string(), 1)).collect();
+    assert_eq!(masks(&advice), expected);
+    assert!(advice.proof.is_safe());
+}
+
+#[test]
+fn turin_mask_is_safe_with_the_fix() {
+    let allowed = cpus("0-175");
+    for profile in ["6.18.39+", "6.12.97+", "6.1.178+", "v6.19"] {
+        let question = Question { allowed: Some(&allowed), ..Question::tasks(176) };
+        let advice = question.ask(&Bench::named(&turin(), profile));
+        assert_eq!((advice.form, masks(&advice)), (Form::Mask, vec![("0-175".to_owned(), 176)]), "{profile}");
+        assert!(advice.proof.is_safe() && advice.asked.is_safe(), "{profile}");
+    }
+}
+
+#[test]
+fn spread_is_what_hwloc_distrib_gives() {
+    for nodes in [1, 2, 4] {
+        let question = Question { policy: Policy::Spread, can_apply: &[Form::PerTask], ..Question::tasks(8) };
+        let advice = question.ask(&Bench::named(&zen3(nodes), "v6.12"));
+        let found: Vec<String> = masks(&advice).into_iter().map(|(mask, _)| mask).collect();
+        assert_eq!(found.join(","), "0,16,32,48,64,80,96,112", "NPS{nodes}");
+    }
+}
+
+#[test]
+fn compact_fills_one_llc_first() {
+    let question = |tasks| Question { policy: Policy::Compact, ..Question::tasks(tasks) };
+    let bench = Bench::named(&zen3(1), "v6.12");
+    assert_eq!(masks(&question(8).ask(&bench)), [("0-7".to_owned(), 8)]);
+    let twelve = question(12).ask(&bench);
+    assert_eq!(twelve.parts.iter().map(|part| part.placed.len()).sum::<usize>(), 12);
+    let llcs: CpuSet = twelve.parts.iter().flat_map(|part| part.placed.iter().copied()).collect();
+    assert!(llcs.is_subset(&cpus("0-15")), "{llcs}");
+}
+
+#[test]
+fn a_pair_stays_on_one_node() {
+    for topology in [zen3(1), zen3(4), turin(), xeon()] {
+        let question = Question { can_apply: &[Form::PerTask], ..Question::tasks(2) };
+        let advice = question.ask(&Bench::named(&topology, "v6.12"));
+        let level = berth_model::topology::Level::Node;
+        let nodes: Vec<_> = advice.parts.iter().map(|part| topology.unit_of(level, part.placed[0])).collect();
+        assert_eq!(nodes[0], nodes[1]);
+    }
+}
+
+#[test]
+fn nothing_to_bind_where_the_kernel_does_as_well() {
+    let advice = Question::tasks(8).ask(&Bench::named(&zen3(1), "v6.12"));
+    assert_eq!(advice.form, Form::None);
+    assert!(advice.proof.is_safe());
+}
+
+/// 32 CPUs, two packages, NPS2, a kernel with the fix: CPUs 1 and 2 are busy, the parent is on 15.
+#[test]
+fn the_fix_does_not_cover_everything() {
+    use berth_model::topology::{Processor, Shape};
+    let processor = Processor { vendor: "GenuineIntel".to_owned(), family: Some(6) };
+    let shape =
+        Shape { packages: 2, nodes: 2, llcs: 2, cores: 4, near: 12, far: 30, processor, ..Shape::default() };
+    let topology: Topology = shape.topology().unwrap();
+    for profile in ["6.1.178+", "6.12.97+"] {
+        let mut bench = Bench::named(&topology, profile);
+        bench.load.add(cpu(1), 1);
+        bench.load.add(cpu(2), 1);
+        let allowed = cpus("1,2,6,15");
+        let launch = Launch { origin: Some(cpu(15)), ..Launch::default() };
+        let question = Question { allowed: Some(&allowed), launch, ..Question::tasks(6) };
+        let advice = question.ask(&bench);
+        assert_eq!(advice.asked.outcome, Outcome::Unsafe, "{profile}");
+        let on = |advice: &Advice, number| {
+            advice.without.places.iter().filter(|place| place.number() == number).count()
+        };
+        assert_eq!((on(&advice, 6), on(&advice, 15)), (1, 5), "{profile}: {:?}", advice.without.places);
+        assert!(advice.proof.is_safe(), "{profile}: {:?}", advice.form);
+        let mut per_cpu = [(1, 1), (2, 1), (6, 0), (15, 0)].map(|(number, load)| {
+            advice.parts.iter().flat_map(|part| &part.placed).filter(|p| p.number() == number).count() + load
+        });
+        per_cpu.sort_unstable();
+        assert_eq!(per_cpu, [2, 2, 2, 2], "{profile}");
+    }
+}

@@ -1,0 +1,136 @@
+//! What holds for every host, mask, load and number of tasks.
+
+use crate::{advice::Question, bursts::Bench, oracle::Oracle, strategies};
+use berth_model::{
+    Cpu, CpuSet,
+    advise::{Form, Launch, Policy, Smt},
+    load::Load,
+    predict::{Burst, Children, Entry, IdleCpu, Parent, best_fullest, explore, place},
+    profile::Profile,
+    topology::Topology,
+};
+use proptest::{prelude::*, sample};
+
+#[derive(Debug, Clone)]
+struct Case {
+    topology: Topology,
+    profile: &'static Profile,
+    load: Load,
+    mask: CpuSet,
+    origin: Cpu,
+    tasks: u32,
+    idle: Vec<IdleCpu>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (strategies::topology(), strategies::any_profile()).prop_flat_map(|(topology, profile)| {
+        let cpus: Vec<Cpu> = topology.online().iter().collect();
+        let stamps = prop::collection::vec(0u64..40, topology.cpu_limit());
+        let loads = strategies::load(&topology);
+        let masks = strategies::mask(&topology);
+        (Just(topology), Just(profile), loads, masks, sample::select(cpus), 1u32..=40, stamps).prop_map(
+            |(topology, profile, load, mask, origin, tasks, stamps)| {
+                let idle =
+                    stamps.into_iter().map(|s| IdleCpu { exit_latency: None, idle_stamp: s + 1 }).collect();
+                Case { topology, profile, load, mask, origin, tasks, idle }
+            },
+        )
+    })
+}
+
+impl Case {
+    fn bench(&self) -> Bench {
+        Bench { load: self.load.clone(), ..Bench::new(&self.topology, self.profile) }
+    }
+
+    fn origin_inside(&self) -> Cpu {
+        if self.mask.contains(self.origin) { self.origin } else { self.mask.first().unwrap() }
+    }
+}
+
+fn parents() -> impl Strategy<Value = Parent> {
+    sample::select(vec![Parent::Runs, Parent::IsTask, Parent::Sleeps])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn counters_agree_with_a_plain_rescan(
+        case in case(), parent in parents(), exec in any::<bool>(), ordered in any::<bool>()
+    ) {
+        let bench = case.bench();
+        let entry = if exec { Entry::Exec } else { Entry::Fork };
+        let idle: &[IdleCpu] = if ordered { &case.idle } else { &[] };
+        let burst = Burst { parent, entry, idle, ..Burst::forks(&case.mask, case.tasks, case.origin) };
+        let oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
+        prop_assert_eq!(place(bench.host(), &burst), oracle.place(&burst));
+    }
+
+    /// Promise 1: no advice puts more on the fullest CPU than the best possible placement.
+    #[test]
+    fn no_advice_piles_up(
+        case in case(),
+        policy in sample::select(vec![Policy::Auto, Policy::Spread, Policy::Compact]),
+        smt in sample::select(vec![Smt::Avoid, Smt::Share]),
+        asked in any::<bool>(),
+        with_origin in any::<bool>(),
+        single in any::<bool>(),
+    ) {
+        let bench = case.bench();
+        let all = case.topology.usable();
+        let allowed = if asked { &case.mask } else { &all };
+        let launch = Launch { origin: with_origin.then(|| case.origin_inside()), ..Launch::default() };
+        let can_apply: &[Form] = if single { &[Form::PerTask] } else { &[] };
+        let question = Question {
+            allowed: asked.then_some(allowed), policy, smt, launch, can_apply, ..Question::tasks(case.tasks)
+        };
+        let advice = question.ask(&bench);
+        prop_assert!(advice.proof.is_safe());
+        let runnable = |cpu: Cpu| bench.load.runnable(cpu);
+        let best = best_fullest(allowed.iter().map(runnable), case.tasks);
+        let placed: Vec<Cpu> = advice.parts.iter().flat_map(|part| part.placed.iter().copied()).collect();
+        prop_assert_eq!(placed.len(), case.tasks as usize);
+        for &cpu in &placed {
+            let tasks = placed.iter().filter(|&&other| other == cpu).count();
+            prop_assert!(allowed.contains(cpu));
+            prop_assert!(u32::try_from(tasks).unwrap() + runnable(cpu) <= best, "{:?}", advice);
+        }
+        for part in &advice.parts {
+            prop_assert!(!part.cpus.is_empty() && part.cpus.is_subset(allowed));
+            prop_assert_eq!(part.tasks as usize, part.placed.len());
+        }
+        prop_assert!(advice.with.tally.fullest <= best, "{:?}", advice);
+    }
+
+    /// Promise 2: what is called safe stands in any order of idle CPUs, from any origin.
+    #[test]
+    fn a_safe_mask_stands_in_any_idle_order(case in case(), slow in any::<bool>()) {
+        let bench = case.bench();
+        let question = Question { allowed: Some(&case.mask), ..Question::tasks(case.tasks) };
+        let advice = question.ask(&bench);
+        let children = if slow { Children::LongRunning } else { Children::JustStarted };
+        if advice.asked.is_safe() {
+            let origin = case.origin_inside();
+            let burst = Burst { children, idle: &case.idle, ..Burst::forks(&case.mask, case.tasks, origin) };
+            let places = place(bench.host(), &burst);
+            let tally = burst.tally(bench.host(), &places);
+            prop_assert!(!tally.pile_up, "{:?} from {}: {:?}", case.mask, origin, places);
+        }
+    }
+
+    /// Following one CPU for all its mirror images loses no run: with no symmetry to use, the same verdict.
+    #[test]
+    fn mirror_images_lose_nothing(case in case()) {
+        let mut bench = case.bench();
+        // Few tasks and CPUs, or the runs without symmetry are too many.
+        let mask: CpuSet = case.mask.iter().take(8).collect();
+        let burst = Burst::forks(&mask, case.tasks % 6, mask.first().unwrap());
+        let with = explore(bench.host(), &burst, &bench.symmetry, 100_000);
+        bench.symmetry.tell_apart();
+        let without = explore(bench.host(), &burst, &bench.symmetry, 100_000);
+        prop_assert!(without.complete || without.refused.is_some());
+        prop_assert_eq!(with.refused.is_some(), without.refused.is_some());
+        prop_assert!(with.runs <= without.runs);
+    }
+}
