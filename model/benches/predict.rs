@@ -1,6 +1,7 @@
 //! How long the kernel model takes, as ratios against something run beside it: machines are noisy, ratios less so.
 //!
-//! `cargo bench -p berth-model` prints, for each pair, the median time of both and their ratio, taken in turns.
+//! `cargo bench -p berth-model` prints, for each pair, the median time of both and their ratio, taken in turns; a text
+//! behind `--` picks the pairs whose name holds it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a bench prints")]
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "shared with the tests")]
@@ -115,6 +116,10 @@ impl Bench {
 /// Runs two things in turns and prints the median time of each, and how many times the second takes the first's.
 fn pair<T, U>(what: &str, first: (&str, impl Fn() -> T), second: (&str, impl Fn() -> U)) {
     const ROUNDS: usize = 200;
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    if wanted.is_some_and(|text| !what.contains(&text)) {
+        return;
+    }
     let micros = |run: &dyn Fn()| {
         let start = Instant::now();
         run();

@@ -13,7 +13,6 @@ use crate::{
     predict::{Host, Run, Tally, origins, place},
     topology::Level,
 };
-use std::cmp::Reverse;
 
 /// The form of an advice, widest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -232,7 +231,8 @@ fn worst_central_run(request: &Request<'_>, kernel: &Kernel<'_>, parts: &[Part])
             places.extend(new);
         }
         let origin = first.or(request.launch.origin).or_else(|| request.allowed.first());
-        let all = request.launch.burst(request.allowed, request.tasks, origin.unwrap_or(Cpu::from(0)));
+        let all =
+            request.launch.burst(request.allowed, request.tasks, origin.unwrap_or_else(|| Cpu::from(0)));
         let tally: Tally = all.tally(host(request, kernel, request.load), &places);
         Run { places, tally }
     };
@@ -243,9 +243,7 @@ fn worst_central_run(request: &Request<'_>, kernel: &Kernel<'_>, parts: &[Part])
         parts.first().map(|part| origins(host(request, kernel, request.load), kernel.symmetry, &part.cpus));
     let runs = first.into_iter().flatten().map(|origin| central(Some(origin.cpu)));
     // The first of the worst.
-    let worst = runs.enumerate().max_by(|(i, a), (j, b)| {
-        let rank = |run: &Run| (run.tally.pile_up, run.tally.fullest, Reverse(run.tally.tasks_on.len()));
-        rank(a).cmp(&rank(b)).then(j.cmp(i))
-    });
+    let worst =
+        runs.enumerate().max_by(|(i, a), (j, b)| a.tally.severity().cmp(&b.tally.severity()).then(j.cmp(i)));
     worst.map_or_else(|| central(None), |(_, run)| run)
 }

@@ -5,7 +5,7 @@ use super::{Kernel, Launch, Part};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Burst, Children, Explored, Host, Run, explore, look, origins},
+    predict::{Burst, Children, Explored, Host, Run, Search, explore, look, origins},
     topology::Topology,
 };
 use std::collections::HashSet;
@@ -188,7 +188,8 @@ impl Prover<'_> {
                     work.cut = true;
                     return false;
                 }
-                let explored = explore(host, &burst, kernel.symmetry, MAX_RUNS - work.runs);
+                let search = Search { marks: true, stop_at_pile_up: true, limit: MAX_RUNS - work.runs };
+                let explored = explore(host, &burst, kernel.symmetry, search);
                 work.runs += explored.runs;
                 work.cut |= !explored.complete;
                 let Explored { ends, refused, .. } = explored;

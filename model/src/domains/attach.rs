@@ -57,7 +57,10 @@ impl Domains {
             let cpu = u32::try_from(index).ok().and_then(Cpu::try_new)?;
             topology.unit_of(Level::Node, cpu).and_then(|unit| u32::try_from(unit).ok())
         };
+        let weights =
+            groups.iter().map(|group| u32::try_from(group.cpus().len()).unwrap_or(u32::MAX)).collect();
         Self {
+            weights,
             groups,
             shared: shared.items,
             links,

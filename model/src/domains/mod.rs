@@ -67,7 +67,6 @@ pub struct Flags {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     cpus: CpuSet,
-    weight: u32,
     /// Index of the first word of `cpus` that is not 0: groups are narrow, hosts are wide.
     first_word: usize,
 }
@@ -75,15 +74,11 @@ pub(crate) struct Group {
 impl Group {
     fn new(cpus: CpuSet) -> Self {
         let first_word = cpus.words().iter().position(|&w| w != 0).unwrap_or(0);
-        Self { weight: u32::try_from(cpus.len()).unwrap_or(u32::MAX), cpus, first_word }
+        Self { cpus, first_word }
     }
 
     pub(crate) fn cpus(&self) -> &CpuSet {
         &self.cpus
-    }
-
-    pub(crate) fn weight(&self) -> u32 {
-        self.weight
     }
 
     /// The words of the group that are not 0 at either end, with their index.
@@ -111,6 +106,8 @@ struct Shared {
 #[derive(Debug, Clone)]
 pub struct Domains {
     groups: Vec<Group>,
+    /// How many CPUs each group has, side by side for the placement loop.
+    weights: Vec<u32>,
     shared: Vec<Shared>,
     /// Indices into `shared`, lowest level first, chain after chain.
     links: Vec<u32>,
@@ -138,6 +135,11 @@ impl Domains {
 
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
+    }
+
+    /// How many CPUs a group has.
+    pub(crate) fn group_weight(&self, group: u32) -> u32 {
+        self.weights[group as usize]
     }
 
     /// The indices of the groups that hold the CPU.

@@ -20,7 +20,7 @@ pub struct Explored {
     pub runs: u32,
     /// Whether these are all. If not, the limit was reached.
     pub complete: bool,
-    /// The runs at their ends; none if one piled up.
+    /// The runs at their ends; none if the search stopped at one that piles up.
     pub ends: Vec<Run>,
     /// A run that piles up, if any does.
     pub refused: Option<Run>,
@@ -35,11 +35,20 @@ struct Branch<'a> {
     last: Option<usize>,
 }
 
-/// Follows every run of a burst: whichever of equally idle CPUs and of equal groups is taken, and with the imbalance
-/// mark or without it wherever it can arise. Runs that are mirror images of each other are followed once.
-///
-/// Stops at the first run that piles up, and at more than `limit` runs at a time.
-pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, limit: u32) -> Explored {
+/// How far to follow the runs of a burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Search {
+    /// With the imbalance mark and without it wherever it can arise, or without it only.
+    pub marks: bool,
+    /// Stop at the first run that piles up.
+    pub stop_at_pile_up: bool,
+    /// The most runs to follow at a time; beyond, one of them is followed further, and the answer is not complete.
+    pub limit: u32,
+}
+
+/// Follows every run of a burst, whichever of equally idle CPUs and of equal groups is taken. Runs that are mirror
+/// images of each other are followed once.
+pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: Search) -> Explored {
     let walk = burst.walk();
     let state = burst.start(host);
     let picture = symmetry.picture(&state, Some(burst.origin));
@@ -58,7 +67,8 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, limit: u3
         let mut known: HashSet<u64> = HashSet::new();
         for mut branch in branches {
             let picture = &branch.picture;
-            let mut cpus = walk.outcomes(&mut branch.state, Ties::Any, true, |_, cpus| picture.narrow(cpus));
+            let mut cpus =
+                walk.outcomes(&mut branch.state, Ties::Any, search.marks, |_, cpus| picture.narrow(cpus));
             picture.narrow(&mut cpus);
             let last = cpus.last();
             let mut branch = Some(branch);
@@ -83,7 +93,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, limit: u3
             }
         }
         let width = u32::try_from(next.len()).unwrap_or(u32::MAX);
-        if width > limit {
+        if width > search.limit {
             complete = false;
             next.truncate(1);
         }

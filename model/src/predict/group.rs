@@ -32,7 +32,7 @@ impl Candidate {
         let weight = state.weight(group, &stats);
         let group_type = classify(&stats, weight, imbalance_pct);
         let avg_load = match group_type {
-            GroupType::FullyBusy | GroupType::Overloaded => stats.load / u64::from(weight).max(1),
+            GroupType::FullyBusy | GroupType::Overloaded => u64::from(stats.load / weight.max(1)),
             GroupType::HasSpare | GroupType::Imbalanced => 0,
         };
         Self { group, stats, group_type, avg_load }
@@ -65,12 +65,15 @@ impl Candidate {
 #[doc(alias = "group_is_overloaded")]
 #[doc(alias = "group_has_capacity")]
 fn classify(stats: &GroupStats, weight: u32, imbalance_pct: u32) -> GroupType {
+    if stats.tasks < weight {
+        return GroupType::HasSpare;
+    }
     let capacity = u64::from(weight) * u64::from(SCALE);
-    let pct = u64::from(imbalance_pct);
-    let waits = capacity * pct < stats.runnable * 100;
-    if stats.tasks > weight && (capacity * 100 < stats.util * pct || waits) {
+    let (pct, util) = (u64::from(imbalance_pct), u64::from(stats.util));
+    let waits = capacity * pct < u64::from(stats.runnable) * 100;
+    if stats.tasks > weight && (capacity * 100 < util * pct || waits) {
         GroupType::Overloaded
-    } else if stats.tasks < weight || (!waits && capacity * 100 > stats.util * pct) {
+    } else if !waits && capacity * 100 > util * pct {
         GroupType::HasSpare
     } else {
         GroupType::FullyBusy

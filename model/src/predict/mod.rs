@@ -12,8 +12,8 @@ mod symmetry;
 mod tally;
 mod walk;
 
-pub use explore::{Explored, Run, explore};
-pub use origins::{Origin, look, origins};
+pub use explore::{Explored, Run, Search, explore};
+pub use origins::{Origin, Outlook, look, origins, outlooks};
 pub use symmetry::Symmetry;
 pub use tally::{Tally, best_fullest};
 pub use walk::{Entry, IdleCpu};

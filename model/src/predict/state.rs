@@ -67,11 +67,11 @@ pub(crate) struct GroupStats {
     #[doc(alias = "idle_cpus")]
     pub(crate) idle: u32,
     #[doc(alias = "group_util")]
-    pub(crate) util: u64,
+    pub(crate) util: u32,
     #[doc(alias = "group_runnable")]
-    pub(crate) runnable: u64,
+    pub(crate) runnable: u32,
     #[doc(alias = "group_load")]
-    pub(crate) load: u64,
+    pub(crate) load: u32,
 }
 
 /// The counters during a burst under one mask.
@@ -151,9 +151,9 @@ impl<'a> State<'a> {
             if stats.ready {
                 stats.tasks += after.tasks - before.tasks;
                 stats.idle -= u32::from(before.tasks == 0);
-                stats.util = stats.util - u64::from(before.util) + u64::from(after.util);
-                stats.runnable = stats.runnable - u64::from(before.runnable) + u64::from(after.runnable);
-                stats.load += u64::from(after.load - before.load);
+                stats.util = stats.util - before.util + after.util;
+                stats.runnable = (stats.runnable - before.runnable).saturating_add(after.runnable);
+                stats.load = stats.load.saturating_add(after.load - before.load);
             }
         }
     }
@@ -183,9 +183,9 @@ impl<'a> State<'a> {
                 let queue = self.queues[cpu.index()];
                 stats.tasks += queue.tasks;
                 stats.idle += u32::from(queue.tasks == 0);
-                stats.util += u64::from(queue.util);
-                stats.runnable += u64::from(queue.runnable);
-                stats.load += u64::from(queue.load);
+                stats.util += queue.util;
+                stats.runnable = stats.runnable.saturating_add(queue.runnable);
+                stats.load = stats.load.saturating_add(queue.load);
             }
         }
         self.groups[group as usize] = stats;
@@ -196,7 +196,7 @@ impl<'a> State<'a> {
     pub(crate) fn weight(&self, group: u32, stats: &GroupStats) -> u32 {
         match self.profile.stats {
             StatsRule::AllowedWhole => stats.allowed,
-            StatsRule::All | StatsRule::Allowed => self.domains.groups()[group as usize].weight(),
+            StatsRule::All | StatsRule::Allowed => self.domains.group_weight(group),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
 };
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 /// What a placement comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,13 @@ impl Tally {
             pile_up: tasks_on.iter().any(|on| bounds.exceeded(*on.0, all(on))),
             tasks_on: tasks_on.into_iter().collect(),
         }
+    }
+}
+
+impl Tally {
+    /// Larger is worse: a pile-up before none, then tasks on the fullest CPU, then how few CPUs are used.
+    pub fn severity(&self) -> (bool, u32, Reverse<usize>) {
+        (self.pile_up, self.fullest, Reverse(self.tasks_on.len()))
     }
 }
 

@@ -97,7 +97,7 @@ impl Walk<'_> {
     #[doc(alias = "sched_balance_find_dst_group_cpu")]
     fn pick_cpu(&self, state: &State<'_>, group: u32, cpu: Cpu) -> Cpu {
         let members = &state.domains.groups()[group as usize];
-        if members.weight() == 1 {
+        if state.domains.group_weight(group) == 1 {
             return members.cpus().first().unwrap_or(cpu);
         }
         let mut idle = idle_cpus(state, group).filter(|&c| !self.runs_itself_on(c));
@@ -182,7 +182,7 @@ impl Walk<'_> {
     /// Every CPU that [`Walk::pick_cpu`] may return; stamps and latencies decide only where they are given.
     fn cpu_choices(&self, state: &State<'_>, group: u32, cpu: Cpu) -> CpuSet {
         let members = &state.domains.groups()[group as usize];
-        if members.weight() == 1 || !self.idle.is_empty() {
+        if state.domains.group_weight(group) == 1 || !self.idle.is_empty() {
             return CpuSet::from(self.pick_cpu(state, group, cpu));
         }
         let mut choices: CpuSet = idle_cpus(state, group).filter(|&c| !self.runs_itself_on(c)).collect();

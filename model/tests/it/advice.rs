@@ -44,7 +44,7 @@ impl Question<'_> {
             kernels: &[kernel],
             ideal: &ideal,
             load: &bench.load,
-            allowed: self.allowed.unwrap_or(bench.topology.online()),
+            allowed: self.allowed.unwrap_or_else(|| bench.topology.online()),
             asked: self.allowed.is_some(),
             tasks: self.tasks,
             policy: self.policy,

@@ -62,11 +62,16 @@ impl<'a> Oracle<'a> {
         profile: &'a Profile,
         load: &Load,
     ) -> Self {
-        let cell = |index: usize| {
-            let nr = u64::from(load.runnable(Cpu::try_new(index as u32).unwrap()));
+        let cell = |cpu: Cpu| {
+            let nr = u64::from(load.runnable(cpu));
             Cell { nr, load: nr * 1024, util: nr.min(1) * 1024, runnable: nr * 1024 }
         };
-        Self { topology, domains, profile, cells: (0..topology.cpu_limit()).map(cell).collect() }
+        Self {
+            topology,
+            domains,
+            profile,
+            cells: (0..=u16::MAX).map(Cpu::from).take(topology.cpu_limit()).map(cell).collect(),
+        }
     }
 
     /// The CPU of each task.
@@ -97,17 +102,17 @@ impl<'a> Oracle<'a> {
         while let Some(at) = domain {
             let chosen = at.flags().balance_fork.then(|| self.group(at, cpu, burst.allowed)).flatten();
             let new = chosen.map_or(cpu, |group| self.cpu_in(group, cpu, burst));
-            let below = |limit: u32, of: Cpu, any: bool| {
-                self.domains.of(of).filter(|d| d.weight() < limit && (any || d.flags().balance_fork)).last()
-            };
-            domain = below(at.weight(), new, new == cpu);
+            let narrower = self.domains.of(new).rev().filter(|d| d.weight() < at.weight());
+            domain = narrower.into_iter().find(|d| new == cpu || d.flags().balance_fork);
             cpu = new;
         }
         if burst.allowed.contains(cpu) {
             return cpu;
         }
         let node = self.topology.span(Level::Node, burst.origin);
-        node.and_then(|node| node.intersection(burst.allowed).first()).or(burst.allowed.first()).unwrap()
+        node.and_then(|node| node.intersection(burst.allowed).first())
+            .or_else(|| burst.allowed.first())
+            .unwrap()
     }
 
     fn see(&self, group: &CpuSet, allowed: &CpuSet) -> Seen {
@@ -178,6 +183,7 @@ impl<'a> Oracle<'a> {
         (!stay).then_some(group)
     }
 
+    #[allow(clippy::int_plus_one, reason = "the rules as the kernels write them")]
     fn tolerated(&self, domain: Domain<'_>, local: &Seen, other: &Seen) -> bool {
         let (n, i) = (local.nr, u64::from(domain.imb_numa_nr()));
         let least = i.min(local.allowed);

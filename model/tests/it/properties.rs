@@ -5,7 +5,7 @@ use berth_model::{
     Cpu, CpuSet,
     advise::{Form, Launch, Policy, Smt},
     load::Load,
-    predict::{Burst, Children, Entry, IdleCpu, Parent, best_fullest, explore, place},
+    predict::{Burst, Children, Entry, IdleCpu, Parent, Search, best_fullest, explore, place},
     profile::Profile,
     topology::Topology,
 };
@@ -126,9 +126,10 @@ proptest! {
         // Few tasks and CPUs, or the runs without symmetry are too many.
         let mask: CpuSet = case.mask.iter().take(8).collect();
         let burst = Burst::forks(&mask, case.tasks % 6, mask.first().unwrap());
-        let with = explore(bench.host(), &burst, &bench.symmetry, 100_000);
+        let search = Search { marks: true, stop_at_pile_up: true, limit: 100_000 };
+        let with = explore(bench.host(), &burst, &bench.symmetry, search);
         bench.symmetry.tell_apart();
-        let without = explore(bench.host(), &burst, &bench.symmetry, 100_000);
+        let without = explore(bench.host(), &burst, &bench.symmetry, search);
         prop_assert!(without.complete || without.refused.is_some());
         prop_assert_eq!(with.refused.is_some(), without.refused.is_some());
         prop_assert!(with.runs <= without.runs);

@@ -12,7 +12,8 @@ const EIGHT: &str = "0,16,32,48,64,80,96,112";
 /// Per profile: package 0 / package 1 and the most on one CPU, under NPS1, NPS2 and NPS4.
 #[test]
 fn the_split_table_from_every_origin() {
-    let table: &[(&[&str], [(usize, usize, usize); 3])] = &[
+    type Cell = (usize, usize, usize);
+    let table: &[(&[&str], [Cell; 3])] = &[
         (
             &["v5.7", "v5.8", "v5.12", "v5.13", "v5.13-revert-c6f886546cb8", "tip-5.16-rc1", "tip-5.17-rc1"],
             [(8, 0, 5), (8, 0, 7), (8, 0, 8)],
