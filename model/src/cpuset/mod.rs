@@ -201,6 +201,15 @@ fn place(cpu: Cpu) -> (usize, u64) {
     (cpu.index() / BITS as usize, 1 << (cpu.number() % BITS))
 }
 
+/// The CPUs whose bits are set in the word at `index`, ascending.
+pub(crate) fn cpus_of_word(index: usize, mut word: u64) -> impl Iterator<Item = Cpu> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros())?;
+        word &= word - 1;
+        cpu_at(index, bit)
+    })
+}
+
 fn cpu_at(word: usize, bit: u32) -> Option<Cpu> {
     u32::try_from(word).ok().and_then(|word| Cpu::try_new(word * BITS + bit))
 }

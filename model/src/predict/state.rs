@@ -1,7 +1,7 @@
 //! What the kernel's counters say at one moment of a burst: per CPU and, kept up to date task by task, per group.
 
 use crate::{
-    cpuset::{Cpu, CpuSet},
+    cpuset::{self, Cpu, CpuSet},
     domains::Domains,
     load::Load,
     profile::{Profile, StatsRule},
@@ -200,11 +200,22 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The idle CPUs of a group that the tasks may use, one word at a time with its index.
-    pub(crate) fn idle_allowed(&self, group: u32) -> impl Iterator<Item = (usize, u64)> {
+    /// The CPUs of a group that the tasks may use, ascending.
+    pub(crate) fn allowed_in(&self, group: u32) -> impl Iterator<Item = Cpu> {
+        self.cpus_where(group, |_| u64::MAX)
+    }
+
+    /// The idle CPUs of a group that the tasks may use, ascending.
+    pub(crate) fn idle_allowed_in(&self, group: u32) -> impl Iterator<Item = Cpu> {
+        self.cpus_where(group, |index| self.idle[index])
+    }
+
+    /// The allowed CPUs of a group whose bits are set in the words that `keep` gives.
+    fn cpus_where(&self, group: u32, keep: impl Fn(usize) -> u64) -> impl Iterator<Item = Cpu> {
         let allowed = self.allowed.words();
         let words = self.domains.groups()[group as usize].words();
-        words.map(move |(i, word)| (i, word & self.idle[i] & allowed.get(i).copied().unwrap_or(0)))
+        let kept = words.map(move |(i, word)| (i, word & keep(i) & allowed.get(i).copied().unwrap_or(0)));
+        kept.flat_map(|(index, word)| cpuset::cpus_of_word(index, word))
     }
 
     /// Whether load balancing inside the group could mark it as imbalanced: some queue there has two tasks or more,

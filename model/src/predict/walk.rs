@@ -96,13 +96,12 @@ impl Walk<'_> {
     #[doc(alias = "find_idlest_group_cpu")]
     #[doc(alias = "sched_balance_find_dst_group_cpu")]
     fn pick_cpu(&self, state: &State<'_>, group: u32, cpu: Cpu) -> Cpu {
-        let members = &state.domains.groups()[group as usize];
         if state.domains.group_weight(group) == 1 {
-            return members.cpus().first().unwrap_or(cpu);
+            return state.domains.groups()[group as usize].cpus().first().unwrap_or(cpu);
         }
-        let mut idle = idle_cpus(state, group).filter(|&c| !self.runs_itself_on(c));
+        let mut idle = state.idle_allowed_in(group).filter(|&c| !self.runs_itself_on(c));
         let kept = if self.idle.is_empty() { idle.next() } else { self.most_recent(idle) };
-        kept.or_else(|| self.least_loaded(state, members.cpus()).next()).unwrap_or(cpu)
+        kept.or_else(|| state.allowed_in(group).min_by_key(|&c| self.load(state, c))).unwrap_or(cpu)
     }
 
     fn most_recent(&self, idle: impl Iterator<Item = Cpu>) -> Option<Cpu> {
@@ -121,14 +120,9 @@ impl Walk<'_> {
         kept
     }
 
-    /// The allowed CPUs of a set with the least load, ascending.
-    fn least_loaded<'s>(&self, state: &'s State<'_>, cpus: &'s CpuSet) -> impl Iterator<Item = Cpu> + 's {
-        let own = self.entry == Entry::Exec;
-        let origin = self.origin;
-        let load = move |cpu: Cpu| state.queue(cpu).load + if own && cpu == origin { SCALE } else { 0 };
-        let allowed = move || cpus.iter().filter(|&cpu| state.allowed().contains(cpu));
-        let least = allowed().map(load).min();
-        allowed().filter(move |&cpu| Some(load(cpu)) == least)
+    /// What a busy CPU is judged by. A task that executes a new program counts where it still runs.
+    fn load(&self, state: &State<'_>, cpu: Cpu) -> u32 {
+        state.queue(cpu).load + if self.runs_itself_on(cpu) { SCALE } else { 0 }
     }
 
     /// A task that executes a new program still runs on its CPU while it looks for another.
@@ -181,13 +175,13 @@ impl Walk<'_> {
 
     /// Every CPU that [`Walk::pick_cpu`] may return; stamps and latencies decide only where they are given.
     fn cpu_choices(&self, state: &State<'_>, group: u32, cpu: Cpu) -> CpuSet {
-        let members = &state.domains.groups()[group as usize];
         if state.domains.group_weight(group) == 1 || !self.idle.is_empty() {
             return CpuSet::from(self.pick_cpu(state, group, cpu));
         }
-        let mut choices: CpuSet = idle_cpus(state, group).filter(|&c| !self.runs_itself_on(c)).collect();
+        let mut choices: CpuSet = state.idle_allowed_in(group).filter(|&c| !self.runs_itself_on(c)).collect();
         if choices.is_empty() {
-            choices = self.least_loaded(state, members.cpus()).collect();
+            let least = state.allowed_in(group).map(|c| self.load(state, c)).min();
+            choices = state.allowed_in(group).filter(|&c| Some(self.load(state, c)) == least).collect();
         }
         if choices.is_empty() {
             choices.insert(cpu);
@@ -206,16 +200,6 @@ fn next(state: &State<'_>, step: Step, new: Cpu, weight: u32) -> Step {
     let narrower = chain.iter().take_while(|&&id| state.domains.view(id).weight < weight);
     let with_flag = narrower.enumerate().filter(|(_, id)| state.domains.view(**id).balance_fork);
     Step { cpu: new, levels: with_flag.last().map_or(0, |(index, _)| index + 1) }
-}
-
-fn idle_cpus(state: &State<'_>, group: u32) -> impl Iterator<Item = Cpu> {
-    state.idle_allowed(group).flat_map(|(index, mut word)| {
-        std::iter::from_fn(move || {
-            let bit = (word != 0).then(|| word.trailing_zeros())?;
-            word &= word - 1;
-            u32::try_from(index * 64).ok().and_then(|base| Cpu::try_new(base + bit))
-        })
-    })
 }
 
 /// The CPU itself if the task may run there; else one of the previous CPU's node, else any.
