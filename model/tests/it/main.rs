@@ -4,6 +4,7 @@
 
 mod advice;
 mod bursts;
+mod cases;
 mod domains;
 mod imb_numa;
 mod lopsided;
