@@ -146,7 +146,8 @@ impl Judge<'_> {
         for span in places.iter().filter_map(|&cpu| self.topology.span(Level::Llc, cpu)) {
             touched.extend_from(span);
         }
-        let free = |cpu: &Cpu| self.load.runnable(*cpu) == 0 && !places.contains(cpu);
+        let used: CpuSet = places.iter().copied().collect();
+        let free = |cpu: &Cpu| self.load.runnable(*cpu) == 0 && !used.contains(*cpu);
         touched.intersection(self.allowed).iter().filter(free).count() as u64
     }
 }

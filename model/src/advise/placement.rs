@@ -100,24 +100,22 @@ impl Wish<'_> {
 
     /// Moves last tasks off CPUs that hold two more than another, to the nearest of the emptiest.
     fn even_out(&self, places: &mut [Cpu]) {
-        let mut tasks: BTreeMap<Cpu, u32> =
-            self.allowed.iter().map(|cpu| (cpu, self.load.runnable(cpu))).collect();
-        for &cpu in places.iter() {
-            *tasks.entry(cpu).or_default() += 1;
+        let mut ours: BTreeMap<Cpu, Vec<usize>> = self.allowed.iter().map(|cpu| (cpu, Vec::new())).collect();
+        for (task, cpu) in places.iter().enumerate() {
+            ours.entry(*cpu).or_default().push(task);
         }
+        let count = |cpu: Cpu, ours: &[usize]| ours.len() + self.load.runnable(cpu) as usize;
         loop {
-            let Some(least) = tasks.values().min().copied() else { return };
-            let fullest = places.iter().enumerate().max_by_key(|(index, cpu)| (tasks.get(cpu), *index));
-            let Some((last, &from)) =
-                fullest.filter(|(_, cpu)| tasks.get(cpu).is_some_and(|&n| n > least + 1))
-            else {
-                return;
-            };
-            let room = tasks.iter().filter(|(_, n)| **n == least).map(|(&cpu, _)| cpu);
+            let Some(least) = ours.iter().map(|(&cpu, ours)| count(cpu, ours)).min() else { return };
+            let crowded =
+                ours.iter().filter(|(cpu, ours)| !ours.is_empty() && count(**cpu, ours) > least + 1);
+            let fullest = crowded.max_by_key(|(cpu, ours)| (count(**cpu, ours), ours.last().copied()));
+            let Some(from) = fullest.map(|(&cpu, _)| cpu) else { return };
+            let room = ours.iter().filter(|(cpu, ours)| count(**cpu, ours) == least).map(|(&cpu, _)| cpu);
             let Some(to) = room.min_by_key(|&cpu| (self.remoteness(from, cpu), cpu)) else { return };
-            places[last] = to;
-            *tasks.entry(from).or_default() -= 1;
-            *tasks.entry(to).or_default() += 1;
+            let Some(task) = ours.get_mut(&from).and_then(Vec::pop) else { return };
+            ours.entry(to).or_default().push(task);
+            places[task] = to;
         }
     }
 

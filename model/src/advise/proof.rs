@@ -14,7 +14,7 @@ use std::collections::HashSet;
 pub const MAX_RUNS: u32 = 256;
 
 /// The most placements that one proof follows, over all runs: a proof of very many tasks is cut, too.
-const MAX_PLACEMENTS: u64 = 1 << 20;
+const MAX_STEPS: u32 = 1 << 16;
 
 /// The most extra busy CPUs that a margin is looked for with.
 const MAX_MARGIN: u32 = 4;
@@ -94,6 +94,11 @@ impl Prover<'_> {
         for kernel in self.kernels {
             work.profiles.push(kernel.profile.name);
             for (index, part) in parts.iter().enumerate() {
+                // A task with one CPU goes there, whatever the kernel.
+                if part.cpus.len() == 1 {
+                    work.origins.extend_from(&part.cpus);
+                    continue;
+                }
                 for load in self.loads_around(parts, index) {
                     if !self.part_holds(kernel, index, part, &load, &accept, &mut work) {
                         return work.proof();
@@ -159,11 +164,6 @@ impl Prover<'_> {
         accept: &impl Fn(&Part, &Run) -> bool,
         work: &mut Work,
     ) -> bool {
-        // A task with one CPU goes there, whatever the kernel.
-        if part.cpus.len() == 1 {
-            work.origins.extend_from(&part.cpus);
-            return true;
-        }
         let host = Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
         let given = self.launch.origin.filter(|&cpu| part.as_asked || part.cpus.contains(cpu));
         let starts = match given {
@@ -183,16 +183,17 @@ impl Prover<'_> {
             work.origins.insert(origin);
             for children in [Children::JustStarted, Children::LongRunning] {
                 let burst = Burst { children, ..self.launch.burst(&part.cpus, part.tasks, origin) };
-                work.placements += u64::from(part.tasks);
-                if work.runs >= MAX_RUNS || work.placements > MAX_PLACEMENTS {
-                    work.cut = true;
-                    return false;
-                }
-                let search = Search { marks: true, stop_at_pile_up: true, limit: MAX_RUNS - work.runs };
+                let search = Search {
+                    marks: true,
+                    stop_at_pile_up: true,
+                    runs: MAX_RUNS.saturating_sub(work.runs),
+                    steps: MAX_STEPS.saturating_sub(work.steps),
+                };
                 let explored = explore(host, &burst, kernel.symmetry, search);
                 work.runs += explored.runs;
-                work.cut |= !explored.complete;
-                let Explored { ends, refused, .. } = explored;
+                work.steps += explored.steps;
+                let Explored { ends, refused, complete, .. } = explored;
+                work.cut |= !complete;
                 if let Some(run) = refused.or_else(|| ends.into_iter().find(|run| !accept(part, run))) {
                     let profile = kernel.profile.name;
                     work.failure = Some(Failure { profile, origin, children, part: index, run });
@@ -211,7 +212,7 @@ impl Prover<'_> {
 #[derive(Default)]
 struct Work {
     runs: u32,
-    placements: u64,
+    steps: u32,
     cut: bool,
     failure: Option<Failure>,
     origins: CpuSet,

@@ -1,6 +1,6 @@
 //! Every run that a burst may take where user space cannot see what decides.
 
-use super::{Burst, Children, Host, Symmetry, Tally, group::Ties, state::State, symmetry::Picture};
+use super::{Burst, Children, Host, Symmetry, Tally, group::Ties, place, state::State, symmetry::Picture};
 use crate::cpuset::Cpu;
 use std::collections::HashSet;
 
@@ -13,16 +13,31 @@ pub struct Run {
     pub tally: Tally,
 }
 
-/// What the runs of a burst have in common.
+/// How far to follow the runs of a burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Search {
+    /// With the imbalance mark and without it wherever it can arise, or without it only.
+    pub marks: bool,
+    /// Stop at the first run that piles up.
+    pub stop_at_pile_up: bool,
+    /// The most runs to follow at a time.
+    pub runs: u32,
+    /// The most placements to follow, over all runs.
+    pub steps: u32,
+}
+
+/// The runs of a burst.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explored {
-    /// How many runs were told apart; mirror images of each other count once.
+    /// How many runs were told apart at a time; mirror images of each other count once.
     pub runs: u32,
-    /// Whether these are all. If not, the limit was reached.
+    /// How many placements were followed.
+    pub steps: u32,
+    /// Whether `ends` are all. If not, a limit was reached, or a run piled up and ended the search.
     pub complete: bool,
-    /// The runs at their ends; none if the search stopped at one that piles up.
+    /// The runs that differ, at their ends; the central one if the search was ended.
     pub ends: Vec<Run>,
-    /// A run that piles up, if any does.
+    /// A run that piles up, if any was found.
     pub refused: Option<Run>,
 }
 
@@ -31,41 +46,38 @@ pub struct Explored {
 struct Branch<'a> {
     state: State<'a>,
     picture: Picture<'a>,
-    /// The last step in the arena of steps.
+    /// The last step on the trail.
     last: Option<usize>,
-}
-
-/// How far to follow the runs of a burst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Search {
-    /// With the imbalance mark and without it wherever it can arise, or without it only.
-    pub marks: bool,
-    /// Stop at the first run that piles up.
-    pub stop_at_pile_up: bool,
-    /// The most runs to follow at a time; beyond, one of them is followed further, and the answer is not complete.
-    pub limit: u32,
 }
 
 /// Follows every run of a burst, whichever of equally idle CPUs and of equal groups is taken. Runs that are mirror
 /// images of each other are followed once.
 pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: Search) -> Explored {
+    let central = Run::central(host, burst);
+    let ended = |runs: u32, steps: u32, refused: Option<Run>| {
+        let refused = refused.or_else(|| central.tally.pile_up.then(|| central.clone()));
+        Explored { runs, steps, complete: false, ends: vec![central.clone()], refused }
+    };
+    if search.stop_at_pile_up && central.tally.pile_up {
+        return ended(1, burst.placements(), None);
+    }
     let walk = burst.walk();
     let state = burst.start(host);
     let picture = symmetry.picture(&state, Some(burst.origin));
     let bounds = burst.bounds(host);
-    let mut steps: Vec<(Option<usize>, Cpu)> = Vec::new();
-    let mut start = Branch { state, picture, last: None };
-    if let Some(cpu) = burst.placed_at_start() {
-        steps.push((None, cpu));
-        start.last = Some(0);
-    }
-    let mut branches = vec![start];
-    let (mut runs, mut complete) = (1, true);
+    let mut trail = Trail::default();
+    let last = burst.placed_at_start().map(|cpu| trail.step(None, cpu));
+    let mut branches = vec![Branch { state, picture, last }];
+    let (mut runs, mut steps) = (1, 0);
 
     for _ in 0..burst.placements() {
         let mut next: Vec<Branch<'_>> = Vec::with_capacity(branches.len());
         let mut known: HashSet<u64> = HashSet::new();
         for mut branch in branches {
+            steps += 1;
+            if steps > search.steps || next.len() >= search.runs as usize {
+                return ended(runs, steps, None);
+            }
             let picture = &branch.picture;
             let mut cpus =
                 walk.outcomes(&mut branch.state, Ties::Any, search.marks, |_, cpus| picture.narrow(cpus));
@@ -76,44 +88,60 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
                 // The last outcome takes the branch over, the others copy it.
                 let taken = if Some(cpu) == last { branch.take() } else { branch.clone() };
                 let Some(mut taken) = taken else { continue };
-                steps.push((taken.last, cpu));
-                taken.last = Some(steps.len() - 1);
+                taken.last = Some(trail.step(taken.last, cpu));
                 burst.children.start_on(cpu, &mut taken.state);
                 taken.picture.update(&taken.state, cpu);
                 // Tasks do not move during a burst, so a pile-up that has begun stays.
-                if burst.children != Children::Asleep
-                    && bounds.exceeded_now(cpu, taken.state.queue(cpu).tasks)
-                {
-                    let run = finish(host, burst, taken, &steps);
-                    return Explored { runs, complete: false, ends: Vec::new(), refused: Some(run) };
+                let begun = burst.children != Children::Asleep
+                    && bounds.exceeded_now(cpu, taken.state.queue(cpu).tasks);
+                if search.stop_at_pile_up && begun {
+                    return ended(runs, steps, Some(finish(host, burst, taken, &trail)));
                 }
                 if known.insert(taken.picture.key()) {
                     next.push(taken);
                 }
             }
         }
-        let width = u32::try_from(next.len()).unwrap_or(u32::MAX);
-        if width > search.limit {
-            complete = false;
-            next.truncate(1);
-        }
-        runs = runs.max(width);
+        runs = runs.max(u32::try_from(next.len()).unwrap_or(u32::MAX));
         branches = next;
     }
-    let ends: Vec<Run> = branches.into_iter().map(|branch| finish(host, burst, branch, &steps)).collect();
+    let ends: Vec<Run> = branches.into_iter().map(|branch| finish(host, burst, branch, &trail)).collect();
     let refused = ends.iter().find(|run| run.tally.pile_up).cloned();
-    Explored { runs, complete, ends, refused }
+    Explored { runs, steps, complete: true, ends, refused }
+}
+
+impl Run {
+    /// The central run of a burst.
+    pub fn central(host: Host<'_>, burst: &Burst<'_>) -> Self {
+        let places = place(host, burst);
+        let tally = burst.tally(host, &places);
+        Self { places, tally }
+    }
+}
+
+/// The steps of all runs; those that begin alike share theirs.
+#[derive(Default)]
+struct Trail(Vec<(Option<usize>, Cpu)>);
+
+impl Trail {
+    /// Adds a step behind another; says where it is.
+    fn step(&mut self, before: Option<usize>, cpu: Cpu) -> usize {
+        self.0.push((before, cpu));
+        self.0.len() - 1
+    }
+
+    /// The CPUs of a run up to a step.
+    fn up_to(&self, last: Option<usize>) -> Vec<Cpu> {
+        let mut cpus: Vec<Cpu> =
+            std::iter::successors(last, |&at| self.0[at].0).map(|at| self.0[at].1).collect();
+        cpus.reverse();
+        cpus
+    }
 }
 
 /// Takes a run to its end by the kernel's central choices.
-fn finish(host: Host<'_>, burst: &Burst<'_>, mut branch: Branch<'_>, steps: &[(Option<usize>, Cpu)]) -> Run {
-    let mut places = Vec::with_capacity(burst.tasks as usize);
-    let mut at = branch.last;
-    while let Some((before, cpu)) = at.map(|index| steps[index]) {
-        places.push(cpu);
-        at = before;
-    }
-    places.reverse();
+fn finish(host: Host<'_>, burst: &Burst<'_>, mut branch: Branch<'_>, trail: &Trail) -> Run {
+    let mut places = trail.up_to(branch.last);
     let walk = burst.walk();
     while places.len() < burst.tasks as usize {
         let cpu = walk.place(&mut branch.state);

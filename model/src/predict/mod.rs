@@ -199,14 +199,24 @@ pub fn place(host: Host<'_>, burst: &Burst<'_>) -> Vec<Cpu> {
     places
 }
 
+/// The most tasks whose places are looked at for what is determined of them. What comes later in so large a burst
+/// depends on too much that cannot be seen, and counts as noise.
+const EXAMINED: usize = 4096;
+
 /// The central run of a burst, with what of it is noise.
 pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
     let (walk, mut state) = (burst.walk(), burst.start(host));
+    let everywhere = host.topology.online();
     let certain = Determined { cpu: true, llc: true, node: true, package: true };
     let mut tasks: Vec<Placed> =
         burst.placed_at_start().into_iter().map(|cpu| Placed { cpu, determined: certain }).collect();
-    for _ in 0..burst.placements() {
-        let open = walk.outcomes(&mut state, Ties::AsKernel, false, |_, _| {});
+    for index in 0..burst.placements() as usize {
+        let examined = index < EXAMINED;
+        let open = if examined {
+            walk.outcomes(&mut state, Ties::AsKernel, false, |_, _| {})
+        } else {
+            everywhere.clone()
+        };
         let cpu = walk.place(&mut state);
         let inside = |level: Level| host.topology.span(level, cpu).is_some_and(|span| open.is_subset(span));
         let determined = Determined {

@@ -1,8 +1,11 @@
 //! Where the parent may be.
 
-use super::{Burst, Explored, Host, Prediction, Run, Search, Symmetry, explore, predict, state::State};
+use super::{Burst, Explored, Host, Run, Search, Symmetry, Tally, explore, state::State};
 use crate::cpuset::{Cpu, CpuSet};
 use std::{cmp::Reverse, collections::HashMap};
+
+/// The most runs that an outlook follows at a time.
+const MAX_RUNS: u32 = 64;
 
 /// CPUs from which a burst goes the same way, mirror images taken as the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,32 +45,59 @@ pub struct Outlook {
     /// The CPUs that the parent may be on.
     pub origin: Origin,
     /// The central run.
-    pub prediction: Prediction,
-    /// Where its choices are open, the ends of all runs that differ: of equally idle CPUs and equal groups any is
-    /// taken, and no group is marked as imbalanced.
-    pub ends: Vec<Run>,
-    /// Whether `ends` are all.
-    pub complete: bool,
+    pub central: Run,
+    /// The other runs: of equally idle CPUs and equal groups any is taken, and no group is marked as imbalanced.
+    pub explored: Explored,
 }
 
-/// What becomes of a burst from each class of origins, `burst.origin` aside; worst first.
+impl Outlook {
+    /// Whether a run piles up; `None` if none of those that were followed does, and they are not all.
+    pub fn piles_up(&self) -> Option<bool> {
+        let found = self.central.tally.pile_up || self.explored.refused.is_some();
+        (found || self.explored.complete).then_some(found)
+    }
+
+    /// Whether all runs come to the same verdict.
+    pub fn is_determined(&self) -> bool {
+        let first = self.central.tally.pile_up;
+        self.explored.complete && self.explored.ends.iter().all(|run| run.tally.pile_up == first)
+    }
+
+    /// The least and the most of something over all runs; `None` if they are not all known.
+    pub fn range<T: PartialOrd>(&self, of: impl Fn(&Tally) -> T) -> Option<(T, T)> {
+        let runs = self.explored.ends.iter().chain([&self.central]);
+        let values = |_| runs.clone().map(|run| of(&run.tally));
+        let pick = |keep: fn(&T, &T) -> bool| values(()).reduce(|a, b| if keep(&a, &b) { a } else { b });
+        self.explored.complete.then(|| pick(|a, b| a <= b).zip(pick(|a, b| a >= b))).flatten()
+    }
+
+    fn severity(&self) -> impl Ord + use<> {
+        (self.piles_up() != Some(false), self.central.tally.severity())
+    }
+}
+
+/// What becomes of a burst from each class of origins, whatever `burst.origin` says; worst first. At most `steps`
+/// placements are followed for runs beside the central ones, shared evenly.
 pub fn outlooks(
     host: Host<'_>,
     symmetry: &Symmetry,
     burst: &Burst<'_>,
     origins: Vec<Origin>,
+    steps: u32,
 ) -> Vec<Outlook> {
-    let search = Search { marks: false, stop_at_pile_up: false, limit: 64 };
-    let mut outlooks: Vec<Outlook> = origins
-        .into_iter()
-        .map(|origin| {
-            let burst = Burst { origin: origin.cpu, ..*burst };
-            let Explored { ends, complete, .. } = explore(host, &burst, symmetry, search);
-            Outlook { prediction: predict(host, &burst), origin, ends, complete }
-        })
-        .collect();
+    let share = steps / u32::try_from(origins.len()).unwrap_or(u32::MAX).max(1);
+    let search = Search { marks: false, stop_at_pile_up: false, runs: MAX_RUNS, steps: share };
+    let outlook = |origin: Origin| {
+        let burst = Burst { origin: origin.cpu, ..*burst };
+        Outlook {
+            central: Run::central(host, &burst),
+            explored: explore(host, &burst, symmetry, search),
+            origin,
+        }
+    };
+    let mut outlooks: Vec<Outlook> = origins.into_iter().map(outlook).collect();
     // Stable: of equally bad ones the lowest CPU first.
-    outlooks.sort_by_key(|outlook| Reverse(outlook.prediction.tally.severity()));
+    outlooks.sort_by_key(|outlook| Reverse(outlook.severity()));
     outlooks
 }
 
