@@ -139,6 +139,18 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     Ok(Advice { form, parts, proof, asked, attempts, objective: judge.objective(&placed), without, with })
 }
 
+/// How good any placement of the request's tasks would be; the CPUs ascending.
+pub fn objective(request: &Request<'_>, places: &[Cpu]) -> Objective {
+    let judge = Judge {
+        topology: request.topology,
+        load: request.load,
+        allowed: request.allowed,
+        policy: request.policy,
+        smt: request.smt,
+    };
+    judge.objective(places)
+}
+
 /// The allowed CPUs, without cores of other jobs if those are not to be shared.
 fn free_for(request: &Request<'_>) -> Result<CpuSet, Error> {
     if request.smt != Smt::FullCores {

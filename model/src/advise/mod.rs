@@ -6,7 +6,7 @@ mod placement;
 mod proof;
 mod tree;
 
-pub use form::{Advice, Attempt, Form, Part, advise};
+pub use form::{Advice, Attempt, Form, Part, advise, objective};
 pub use objective::{Component, Objective};
 pub use proof::{Failure, MAX_RUNS, Margin, Outcome, Proof};
 

@@ -94,15 +94,21 @@ impl Judge<'_> {
         counts
     }
 
+    /// Cores of the job that go against the wish: with AVOID those of which two threads or more are busy, with SHARE
+    /// all that it uses.
     fn cores_shared(&self, places: &[Cpu]) -> u64 {
-        let core = |cpu: Cpu| self.topology.unit_of(Level::Core, cpu);
-        let per_core = self.counts(places, core);
-        let used: BTreeMap<usize, u64> =
-            places.iter().filter_map(|&cpu| core(cpu)).map(|core| (core, per_core[&core])).collect();
-        match self.smt {
-            Smt::Avoid | Smt::FullCores => used.values().map(|tasks| tasks - 1).sum(),
-            Smt::Share => used.len() as u64,
+        let mut used: BTreeMap<usize, CpuSet> = BTreeMap::new();
+        for &cpu in places {
+            if let Some(core) = self.topology.unit_of(Level::Core, cpu) {
+                used.entry(core).or_default().insert(cpu);
+            }
         }
+        let busy = |core: &usize, ours: &CpuSet| {
+            let others = self.topology.units(Level::Core)[*core].cpus.iter();
+            others.filter(|&cpu| self.load.runnable(cpu) > 0 || ours.contains(cpu)).count()
+        };
+        let counted = |(core, ours): &(&usize, &CpuSet)| self.smt == Smt::Share || busy(core, ours) > 1;
+        used.iter().filter(counted).count() as u64
     }
 
     /// Tasks per half, quarter and so on of each node's LLCs, level by level.

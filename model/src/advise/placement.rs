@@ -56,8 +56,7 @@ impl Wish<'_> {
         let mut places = Vec::new();
         let mut left = self.tasks;
         while left > 0 {
-            let (_, slots) = tree.best();
-            let taken = tree.put_together(left.min(slots));
+            let taken = tree.put_together(left);
             if taken.is_empty() {
                 break;
             }

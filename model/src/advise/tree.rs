@@ -7,7 +7,7 @@ use crate::{
     load::Load,
     topology::{Level, Topology},
 };
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 /// How a node's LLCs hang below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub(super) enum Halves {
     Flat,
 }
 
-/// What a CPU costs before any shape counts: tasks already on it, and then what it shares against the `smt` wish.
-/// Lower is better.
-pub(super) type Tier = (u32, u32);
+/// What a CPU costs before any shape counts: tasks already on it, and then whether taking it goes against the `smt`
+/// wish: a core more that is shared, or a core more that is used. Lower is better.
+pub(super) type Tier = (u32, bool);
 
 #[derive(Debug, Clone)]
 struct Branch {
@@ -31,12 +31,18 @@ struct Branch {
     is_core: bool,
     /// Tasks on the branch, others' included.
     tasks: u32,
+    /// CPUs on the branch that run something.
+    busy: u32,
+    /// Threads of a core that the tasks may not use and that run something.
+    busy_outside: u32,
+    /// Whether the job has a task on the branch.
+    ours: bool,
     /// The best tier of its CPUs, and how many slots it has there: CPUs that can be taken without making each other
     /// worse.
     tier: Tier,
     slots: u32,
-    /// Measured utilisation of its least used CPU of that tier, in tenths.
-    tenths: u8,
+    /// The least used of its CPUs of that tier, by measured utilisation in tenths, then by number.
+    pick: (u8, Option<Cpu>),
 }
 
 /// The tree; branch 0 is the host.
@@ -46,7 +52,17 @@ pub(super) struct Tree {
     smt: Smt,
 }
 
-const NOTHING: Tier = (u32::MAX, u32::MAX);
+impl Branch {
+    /// The branch without what is summed up.
+    fn clone_head(&self) -> Self {
+        Self { children: Vec::new(), tasks: 0, busy: self.busy_outside, ours: false, ..*self }
+    }
+}
+
+/// Comes after every pick.
+const NO_PICK: (u8, Option<Cpu>) = (u8::MAX, None);
+
+const NOTHING: Tier = (u32::MAX, true);
 
 impl Tree {
     /// The allowed CPUs with what runs on them.
@@ -75,9 +91,12 @@ impl Tree {
             cpu,
             is_core: false,
             tasks,
+            busy: 0,
+            busy_outside: 0,
+            ours: false,
             tier: NOTHING,
             slots: 0,
-            tenths: 0,
+            pick: NO_PICK,
         };
         self.branches.push(branch);
         if index > 0 {
@@ -100,9 +119,10 @@ impl Tree {
             for core in split(topology, Level::Core, llc) {
                 let core_branch = self.add(llc_branch, None, 0);
                 self.branches[core_branch].is_core = true;
+                self.branches[core_branch].busy_outside = busy_outside(topology, load, &core);
                 for cpu in &core {
                     let tip = self.add(core_branch, Some(cpu), load.runnable(cpu));
-                    self.branches[tip].tenths = tenths(load.of(cpu).utilisation);
+                    self.branches[tip].pick = (tenths(load.of(cpu).utilisation), Some(cpu));
                 }
             }
         }
@@ -110,33 +130,56 @@ impl Tree {
 
     /// Sums a branch up from its children.
     fn refresh(&mut self, index: usize) {
-        let (mut tasks, mut tier, mut slots, mut tenths) = (0, NOTHING, 0, u8::MAX);
-        let branch = &self.branches[index];
+        let mut branch =
+            Branch { tier: NOTHING, slots: 0, pick: NO_PICK, ..self.branches[index].clone_head() };
         if branch.cpu.is_some() {
-            (tasks, tier, slots, tenths) = (branch.tasks, (branch.tasks, 0), 1, branch.tenths);
+            let tip = &self.branches[index];
+            branch.tier = (tip.tasks, false);
+            (branch.tasks, branch.ours, branch.busy) = (tip.tasks, tip.ours, u32::from(tip.tasks > 0));
+            (branch.slots, branch.pick) = (1, tip.pick);
         }
-        for &child in &branch.children {
+        for &child in &self.branches[index].children {
             let child = &self.branches[child];
-            tasks += child.tasks;
-            if child.tier < tier {
-                (tier, slots, tenths) = (child.tier, 0, u8::MAX);
+            branch.tasks += child.tasks;
+            branch.busy += child.busy;
+            branch.ours |= child.ours;
+            if child.tier < branch.tier {
+                (branch.tier, branch.slots, branch.pick) = (child.tier, 0, NO_PICK);
             }
-            if child.tier == tier {
-                slots += child.slots;
-                tenths = tenths.min(child.tenths);
+            if child.tier == branch.tier {
+                branch.slots += child.slots;
+                branch.pick = branch.pick.min(child.pick);
             }
         }
-        // Only one thread of a core comes free of sharing: the core counts what would be shared.
-        if branch.is_core && self.smt == Smt::Avoid {
-            (tier.1, slots) = (tasks - tier.0.min(tasks), slots.min(1));
+        if branch.is_core {
+            self.judge_core(&mut branch);
         }
-        let branch = &mut self.branches[index];
-        (branch.tasks, branch.tier, branch.slots, branch.tenths) = (tasks, tier, slots, tenths);
+        let kept = &mut self.branches[index];
+        branch.children = std::mem::take(&mut kept.children);
+        *kept = branch;
+    }
+
+    /// What the next task on a core costs.
+    fn judge_core(&self, core: &mut Branch) {
+        let (costs, free_of_cost) = match self.smt {
+            Smt::Share => (!core.ours, core.ours),
+            Smt::Avoid | Smt::FullCores => {
+                let is_shared = core.busy > 1;
+                let would_be = core.busy + u32::from(core.tier.0 == 0) > 1;
+                (would_be && !(core.ours && is_shared), core.ours && is_shared)
+            }
+        };
+        core.tier.1 = costs;
+        // One task may change what the next costs.
+        if !free_of_cost {
+            core.slots = core.slots.min(1);
+        }
     }
 
     /// Puts one more task on a tip.
     fn put(&mut self, tip: usize) {
         self.branches[tip].tasks += 1;
+        self.branches[tip].ours = true;
         let mut at = tip;
         loop {
             self.refresh(at);
@@ -147,19 +190,16 @@ impl Tree {
         }
     }
 
-    /// The best tier that is left, and its slots.
-    pub(super) fn best(&self) -> (Tier, u32) {
-        (self.branches[0].tier, self.branches[0].slots)
-    }
-
     /// Puts the next task where SPREAD wants it: always on the branch with the fewest tasks, among those that lead to
     /// the best tier.
     pub(super) fn put_apart(&mut self) -> Option<Cpu> {
-        let (tier, _) = self.best();
+        let tier = self.branches[0].tier;
         let mut at = 0;
         while self.branches[at].cpu.is_none() {
             let open = self.branches[at].children.iter().filter(|&&child| self.leads_to(at, child, tier));
-            at = *open.min_by_key(|&&child| (self.branches[child].tasks, self.branches[child].tenths))?;
+            // Below an LLC no shape counts.
+            let crowd = |child: usize| if self.has_shape(child) { self.branches[child].tasks } else { 0 };
+            at = *open.min_by_key(|&&child| (crowd(child), self.branches[child].pick))?;
         }
         self.put(at);
         self.branches[at].cpu
@@ -171,12 +211,16 @@ impl Tree {
         if self.branches[branch].is_core { child.tier.0 == tier.0 } else { child.tier == tier }
     }
 
-    /// Puts `count` tasks on slots of the best tier, close together: into the tightest branch that holds them all,
-    /// else into as few branches as possible. At most as many as [`Tree::best`] has slots.
+    /// Puts up to `count` tasks on slots of the best tier, close together: into the tightest branch that holds them
+    /// all, else into as few branches as possible. Where taking a slot goes against the wish, what is left may cost
+    /// less afterwards: then one task at a time.
     pub(super) fn put_together(&mut self, count: u32) -> Vec<Cpu> {
-        let (tier, slots) = self.best();
+        let Branch { tier, slots, .. } = self.branches[0];
         let mut tips = Vec::new();
         self.choose_together(0, count.min(slots), tier, &mut tips);
+        if tier.1 {
+            tips.truncate(1);
+        }
         for &tip in &tips {
             self.put(tip);
         }
@@ -198,19 +242,26 @@ impl Tree {
             .copied()
             .filter(|&child| self.leads_to(at, child, tier))
             .collect();
-        // Largest first; of equal ones the first in topology order.
-        open.sort_by_key(|&child| std::cmp::Reverse(slots(child)));
+        // Below an LLC no shape counts. Above, the largest first; of equal ones the least used, then the lowest.
+        let size = |child: usize| if self.has_shape(child) { slots(child) } else { 0 };
+        open.sort_by_key(|&child| (Reverse(size(child)), self.branches[child].pick));
         let mut left = count;
         while left > 0 && !open.is_empty() {
             // The last one that holds what is left is the tightest; if none does, the largest is filled.
-            let fits = open.partition_point(|&child| slots(child) >= left);
-            let tightest = fits.checked_sub(1).map(|last| slots(open[last]));
-            let pick = tightest.map_or(0, |size| open.partition_point(|&child| slots(child) > size));
+            let fits = open.partition_point(|&child| size(child) >= left);
+            let tightest = fits.checked_sub(1).map(|last| size(open[last]));
+            let pick = tightest.map_or(0, |tightest| open.partition_point(|&child| size(child) > tightest));
             let child = open.remove(pick);
             let take = left.min(slots(child));
             self.choose_together(child, take, tier, tips);
             left -= take;
         }
+    }
+
+    /// Whether a branch is one that policies count: neither a core nor a CPU.
+    fn has_shape(&self, index: usize) -> bool {
+        let branch = &self.branches[index];
+        !branch.is_core && branch.cpu.is_none()
     }
 }
 
@@ -223,6 +274,13 @@ pub(super) fn split(topology: &Topology, level: Level, cpus: &CpuSet) -> Vec<Cpu
         }
     }
     parts.into_values().collect()
+}
+
+/// Threads of the core that are not among `allowed` and run something.
+fn busy_outside(topology: &Topology, load: &Load, allowed: &CpuSet) -> u32 {
+    let whole = allowed.first().and_then(|cpu| topology.span(Level::Core, cpu));
+    let outside = whole.map(|core| core.difference(allowed)).unwrap_or_default();
+    outside.iter().map(|cpu| u32::from(load.runnable(cpu) > 0)).sum()
 }
 
 /// A utilisation in steps of 10 %; unknown counts as none.

@@ -9,6 +9,7 @@ mod domains;
 mod imb_numa;
 mod lopsided;
 mod machines;
+mod optimum;
 mod oracle;
 mod properties;
 mod records;
