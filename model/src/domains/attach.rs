@@ -16,7 +16,7 @@ impl Domains {
     pub fn build(topology: &Topology, profile: &Profile) -> Self {
         let raw = RawChains::build(topology, profile);
         let online_nodes = topology.nodes().len();
-        let mut sets: Interner<Rc<CpuSet>> = Interner::default();
+        let mut sets = Sets::default();
         let mut shared: Interner<Shared> = Interner::default();
         let mut rings = Rings::default();
         let mut links = Vec::new();
@@ -33,16 +33,15 @@ impl Domains {
                 if weight < 2 || same_as_child {
                     continue;
                 }
-                let ring: Vec<u32> =
-                    rings.of(&raw, cpu, index).iter().map(|set| sets.intern(Rc::clone(set))).collect();
-                let members: u32 = ring.iter().map(|&id| weight_of(&sets, id)).sum();
+                let ring: Vec<u32> = rings.of(&raw, cpu, index).iter().map(|set| sets.intern(set)).collect();
+                let members: u32 = ring.iter().map(|&id| sets.weights[id as usize]).sum();
                 attached.push(Shared {
                     kind: level.kind,
                     flags: level.flags,
                     imbalance_pct: imbalance_pct(level.kind, level.flags, profile),
                     weight,
                     imb_numa_nr: imb_numa[index],
-                    span: sets.intern(Rc::clone(&level.span)),
+                    span: sets.intern(&level.span),
                     overlaps: members != weight,
                     ring,
                 });
@@ -57,10 +56,8 @@ impl Domains {
             let cpu = u32::try_from(index).ok().and_then(Cpu::try_new)?;
             topology.unit_of(Level::Node, cpu).and_then(|unit| u32::try_from(unit).ok())
         };
-        let weights =
-            groups.iter().map(|group| u32::try_from(group.cpus().len()).unwrap_or(u32::MAX)).collect();
         Self {
-            weights,
+            weights: sets.weights,
             groups,
             shared: shared.items,
             links,
@@ -71,10 +68,6 @@ impl Domains {
             nodes: topology.units(Level::Node).iter().map(|unit| unit.cpus.clone()).collect(),
         }
     }
-}
-
-fn weight_of(sets: &Interner<Rc<CpuSet>>, id: u32) -> u32 {
-    u32::try_from(sets.items[id as usize].len()).unwrap_or(u32::MAX)
 }
 
 fn imbalance_pct(kind: Kind, flags: Flags, profile: &Profile) -> u32 {
@@ -130,6 +123,25 @@ impl<T: Eq + Hash + Clone> Interner<T> {
         self.items.push(item.clone());
         self.known.insert(item, id);
         id
+    }
+}
+
+/// Gives spans indices; a span is known by its address, of which the raw chains have one for each.
+#[derive(Default)]
+struct Sets {
+    items: Vec<Rc<CpuSet>>,
+    weights: Vec<u32>,
+    known: HashMap<*const CpuSet, u32>,
+}
+
+impl Sets {
+    fn intern(&mut self, set: &Rc<CpuSet>) -> u32 {
+        *self.known.entry(Rc::as_ptr(set)).or_insert_with(|| {
+            let id = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
+            self.items.push(Rc::clone(set));
+            self.weights.push(u32::try_from(set.len()).unwrap_or(u32::MAX));
+            id
+        })
     }
 }
 

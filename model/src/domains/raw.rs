@@ -22,6 +22,8 @@ pub(super) struct RawChains {
     /// Online and not isolated: the CPUs that have domains.
     pub(super) partition: CpuSet,
     chains: Vec<Rc<[RawLevel]>>,
+    /// Each CPU as a set of its own.
+    singles: Vec<Rc<CpuSet>>,
 }
 
 impl RawChains {
@@ -50,7 +52,9 @@ impl RawChains {
             });
             chains[cpu.index()] = Rc::clone(chain);
         }
-        Self { partition, chains }
+        let every_cpu = (0..=u16::MAX).map(Cpu::from).take(topology.cpu_limit());
+        let singles = every_cpu.map(|cpu| spans.intern(CpuSet::from(cpu))).collect();
+        Self { partition, chains, singles }
     }
 
     pub(super) fn of(&self, cpu: Cpu) -> &Rc<[RawLevel]> {
@@ -61,12 +65,13 @@ impl RawChains {
     pub(super) fn child_span(&self, cpu: Cpu, index: usize) -> Rc<CpuSet> {
         match index.checked_sub(1) {
             Some(below) => Rc::clone(&self.of(cpu)[below].span),
-            None => Rc::new(CpuSet::from(cpu)),
+            None => Rc::clone(&self.singles[cpu.index()]),
         }
     }
 }
 
-/// One `Rc` for each distinct span, so that hosts with thousands of CPUs keep one copy of each.
+/// One `Rc` for each distinct span: hosts with thousands of CPUs keep one copy of each, and equal spans are known by
+/// their address.
 #[derive(Default)]
 struct SpanCache(std::collections::HashMap<CpuSet, Rc<CpuSet>>);
 
