@@ -66,6 +66,8 @@ pub struct Advice {
     pub attempts: Vec<Attempt>,
     /// How good the placement behind the form is.
     pub objective: Objective,
+    /// Whether no placement has a smaller vector, or for AUTO a smaller first component. If not, one may have.
+    pub optimal: bool,
     /// The worst central run under the likeliest kernel: under the allowed CPUs as one mask, and with the advice.
     pub without: Run,
     /// See [`Advice::without`].
@@ -136,7 +138,17 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     }
     let without = worst_central_run(request, likeliest, &whole);
     let with = worst_central_run(request, likeliest, &parts);
-    Ok(Advice { form, parts, proof, asked, attempts, objective: judge.objective(&placed), without, with })
+    Ok(Advice {
+        optimal: wish.is_optimal(request.policy),
+        form,
+        parts,
+        proof,
+        asked,
+        attempts,
+        objective: judge.objective(&placed),
+        without,
+        with,
+    })
 }
 
 /// How good any placement of the request's tasks would be; the CPUs ascending.

@@ -2,7 +2,7 @@
 
 use super::{
     Policy, Smt,
-    tree::{Halves, Tree},
+    tree::{Halves, Tree, split},
 };
 use crate::{
     cpuset::{Cpu, CpuSet},
@@ -38,6 +38,46 @@ impl Wish<'_> {
         };
         places.sort_unstable();
         places
+    }
+
+    /// Whether no placement is known to have a smaller vector. AUTO promises the first component alone, and always
+    /// reaches it. SPREAD and COMPACT take the best branch at each step, which is best in all where branches are alike:
+    /// on idle, whole, regular hosts. Elsewhere a lesser component may be missed.
+    pub(super) fn is_optimal(&self, policy: Policy) -> bool {
+        policy == Policy::Auto || (self.smt == Smt::Avoid && self.is_idle_and_whole() && self.is_regular())
+    }
+
+    fn is_idle_and_whole(&self) -> bool {
+        let idle =
+            |cpu: Cpu| self.load.runnable(cpu) == 0 && self.load.of(cpu).utilisation.unwrap_or(0.0) < 0.1;
+        self.allowed == self.topology.online() && self.allowed.iter().all(idle)
+    }
+
+    /// Every package has as many nodes, every node as many LLCs, every LLC as many cores and every core as many
+    /// threads, each inside the next wider, and distances tell packages apart and nothing else.
+    fn is_regular(&self) -> bool {
+        let levels = [Level::Package, Level::Node, Level::Llc, Level::Core];
+        let same_size = |level: Level| {
+            let mut sizes = self.topology.units(level).iter().map(|unit| unit.cpus.len());
+            let first = sizes.next();
+            sizes.all(|size| Some(size) == first)
+        };
+        let nested = |pair: &[Level]| {
+            let inside = |unit: &CpuSet| split(self.topology, pair[0], unit).len() == 1;
+            self.topology.units(pair[1]).iter().all(|unit| inside(&unit.cpus))
+        };
+        let nodes = self.topology.cpu_nodes();
+        let package = |node: usize| {
+            let first = self.topology.nodes()[node].cpus.first();
+            first.and_then(|cpu| self.topology.unit_of(Level::Package, cpu))
+        };
+        let mut by_relation: BTreeMap<(bool, bool), u32> = BTreeMap::new();
+        let pairs = nodes.iter().flat_map(|&a| nodes.iter().map(move |&b| (a, b)));
+        let uniform = pairs.into_iter().all(|(a, b)| {
+            let distance = self.topology.distance(a, b);
+            *by_relation.entry((a == b, package(a) == package(b))).or_insert(distance) == distance
+        });
+        levels.into_iter().all(same_size) && levels.windows(2).all(nested) && uniform
     }
 
     fn tree(&self, halves: Halves) -> Tree {

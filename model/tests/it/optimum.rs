@@ -57,6 +57,7 @@ proptest! {
             with_margin: false,
         };
         let ours = advise(&request).unwrap();
+        prop_assert!(ours.optimal);
         let cpus: Vec<Cpu> = mask.iter().collect();
         let every = every_placement(&cpus, tasks).into_iter();
         let best = every.map(|places| (but_numbers(objective(&request, &places)), places)).min().unwrap();
