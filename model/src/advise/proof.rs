@@ -13,8 +13,9 @@ use std::collections::HashSet;
 /// The most runs that one proof makes.
 pub const MAX_RUNS: u32 = 256;
 
-/// The most placements that one proof follows, over all runs: a proof of very many tasks is cut, too.
-const MAX_STEPS: u32 = 1 << 16;
+/// The most groups that one proof looks at, over all runs: a proof of very many tasks, or on a very flat host, is cut
+/// too.
+const MAX_LOOKS: u64 = 1 << 23;
 
 /// The most extra busy CPUs that a margin is looked for with.
 const MAX_MARGIN: u32 = 4;
@@ -187,11 +188,11 @@ impl Prover<'_> {
                     marks: true,
                     stop_at_pile_up: true,
                     runs: MAX_RUNS.saturating_sub(work.runs),
-                    steps: MAX_STEPS.saturating_sub(work.steps),
+                    looks: MAX_LOOKS.saturating_sub(work.looks),
                 };
                 let explored = explore(host, &burst, kernel.symmetry, search);
                 work.runs += explored.runs;
-                work.steps += explored.steps;
+                work.looks += explored.looks;
                 let Explored { ends, refused, complete, .. } = explored;
                 work.cut |= !complete;
                 if let Some(run) = refused.or_else(|| ends.into_iter().find(|run| !accept(part, run))) {
@@ -212,7 +213,7 @@ impl Prover<'_> {
 #[derive(Default)]
 struct Work {
     runs: u32,
-    steps: u32,
+    looks: u64,
     cut: bool,
     failure: Option<Failure>,
     origins: CpuSet,

@@ -52,7 +52,9 @@ impl fmt::Display for Cpu {
 /// Its [`Display`](fmt::Display) form is the kernel's cpulist, `0-15,320-335`; the empty set prints nothing.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuSet {
-    // The last word is never 0, so that derived equality is set equality.
+    // Index of the first word: a set of few CPUs is small, however high their numbers. Neither the first nor the last
+    // word is 0, and the empty set starts at 0, so that derived equality is set equality.
+    base: usize,
     words: Vec<u64>,
 }
 
@@ -69,31 +71,29 @@ impl CpuSet {
 
     /// Adds a CPU; says whether it was new.
     pub fn insert(&mut self, cpu: Cpu) -> bool {
-        let (word, bit) = place(cpu);
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        let new = self.words[word] & bit == 0;
-        self.words[word] |= bit;
+        let (index, bit) = place(cpu);
+        self.reach(index);
+        let word = &mut self.words[index - self.base];
+        let new = *word & bit == 0;
+        *word |= bit;
         new
     }
 
     /// Takes a CPU out; says whether it was there.
     pub fn remove(&mut self, cpu: Cpu) -> bool {
-        let (word, bit) = place(cpu);
-        let Some(slot) = self.words.get_mut(word) else {
-            return false;
-        };
-        let there = *slot & bit != 0;
-        *slot &= !bit;
-        self.trim();
+        let (index, bit) = place(cpu);
+        let there = self.word(index) & bit != 0;
+        if there {
+            self.words[index - self.base] &= !bit;
+            self.trim();
+        }
         there
     }
 
     /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: Cpu) -> bool {
-        let (word, bit) = place(cpu);
-        self.words.get(word).is_some_and(|w| w & bit != 0)
+        let (index, bit) = place(cpu);
+        self.word(index) & bit != 0
     }
 
     /// How many CPUs the set holds.
@@ -113,52 +113,52 @@ impl CpuSet {
 
     /// The CPU with the highest number.
     pub fn last(&self) -> Option<Cpu> {
-        let word = self.words.len().checked_sub(1)?;
-        cpu_at(word, BITS - 1 - self.words[word].leading_zeros())
+        let word = self.words.last()?;
+        cpu_at(self.end() - 1, BITS - 1 - word.leading_zeros())
     }
 
     /// The CPUs in ascending order.
     pub fn iter(&self) -> Iter<'_> {
-        Iter { words: &self.words, word: 0, rest: self.words.first().copied().unwrap_or(0) }
+        Iter { words: &self.words, base: self.base, word: 0, rest: self.words.first().copied().unwrap_or(0) }
     }
 
     /// The lowest CPU at or after `from`, or else the lowest of all: a walk that wraps around.
     #[doc(alias = "for_each_cpu_wrap")]
     pub fn next_wrapping(&self, from: Cpu) -> Option<Cpu> {
         let (start, bit) = place(from);
-        let ahead = self.words.iter().enumerate().skip(start).find_map(|(i, &w)| {
-            let w = if i == start { w & !(bit - 1) } else { w };
-            (w != 0).then(|| cpu_at(i, w.trailing_zeros()))
+        let ahead = (start.max(self.base)..self.end()).find_map(|index| {
+            let word = if index == start { self.word(index) & !(bit - 1) } else { self.word(index) };
+            (word != 0).then(|| cpu_at(index, word.trailing_zeros()))
         });
         ahead.flatten().or_else(|| self.first())
     }
 
     /// Whether the two sets share a CPU.
     pub fn intersects(&self, other: &Self) -> bool {
-        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+        self.shared(other).any(|(_, word)| word != 0)
     }
 
     /// How many CPUs the two sets share.
     pub fn intersection_len(&self, other: &Self) -> usize {
-        self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
+        self.shared(other).map(|(_, word)| word.count_ones() as usize).sum()
     }
 
     /// Whether every CPU of this set is in `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.words.iter().enumerate().all(|(i, w)| w & !other.words.get(i).copied().unwrap_or(0) == 0)
+        self.words().all(|(index, word)| word & !other.word(index) == 0)
     }
 
     /// The CPUs of this set that are in `other` too.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        Self::from_words(self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect())
+        let words = self.shared(other).map(|(_, word)| word).collect();
+        Self::trimmed(self.base.max(other.base), words)
     }
 
     /// The CPUs of this set that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let masked = |(i, w): (usize, &u64)| w & !other.words.get(i).copied().unwrap_or(0);
-        Self::from_words(self.words.iter().enumerate().map(masked).collect())
+        Self::trimmed(self.base, self.words().map(|(index, word)| word & !other.word(index)).collect())
     }
 
     /// The CPUs of either set.
@@ -171,21 +171,62 @@ impl CpuSet {
 
     /// Adds every CPU of `other`.
     pub fn extend_from(&mut self, other: &Self) {
-        if other.words.len() > self.words.len() {
-            self.words.resize(other.words.len(), 0);
+        if other.is_empty() {
+            return;
         }
-        for (a, b) in self.words.iter_mut().zip(&other.words) {
-            *a |= b;
+        self.reach(other.base);
+        self.reach(other.end() - 1);
+        for (index, word) in other.words() {
+            self.words[index - self.base] |= word;
         }
     }
 
-    /// The set as 64-bit words, CPU 0 in the lowest bit of the first; the last word is not 0.
-    pub fn words(&self) -> &[u64] {
-        &self.words
+    /// Takes every CPU of `other` out.
+    pub fn subtract(&mut self, other: &Self) {
+        let base = self.base;
+        for (index, word) in self.words.iter_mut().enumerate() {
+            *word &= !other.word(base + index);
+        }
+        self.trim();
     }
 
-    fn from_words(words: Vec<u64>) -> Self {
-        let mut set = Self { words };
+    /// The 64-bit word at an index, CPU 0 in the lowest bit of the first; 0 beyond the set.
+    pub(crate) fn word(&self, index: usize) -> u64 {
+        index.checked_sub(self.base).and_then(|at| self.words.get(at)).copied().unwrap_or(0)
+    }
+
+    /// The words with their indices, from the first that is not 0 to the last.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (usize, u64)> {
+        (self.base..).zip(self.words.iter().copied())
+    }
+
+    /// One more than the index of the last word.
+    fn end(&self) -> usize {
+        self.base + self.words.len()
+    }
+
+    fn shared(&self, other: &Self) -> impl Iterator<Item = (usize, u64)> {
+        let range = self.base.max(other.base)..self.end().min(other.end());
+        range.map(|index| (index, self.word(index) & other.word(index)))
+    }
+
+    /// Makes room for a word.
+    fn reach(&mut self, index: usize) {
+        if self.words.is_empty() {
+            self.base = index;
+        }
+        if index < self.base {
+            let missing = self.base - index;
+            self.words.splice(0..0, std::iter::repeat_n(0, missing));
+            self.base = index;
+        }
+        if index >= self.end() {
+            self.words.resize(index + 1 - self.base, 0);
+        }
+    }
+
+    fn trimmed(base: usize, words: Vec<u64>) -> Self {
+        let mut set = Self { base, words };
         set.trim();
         set
     }
@@ -194,6 +235,9 @@ impl CpuSet {
         while self.words.last() == Some(&0) {
             self.words.pop();
         }
+        let leading = self.words.iter().take_while(|&&word| word == 0).count();
+        self.words.drain(..leading);
+        self.base = if self.words.is_empty() { 0 } else { self.base + leading };
     }
 }
 
@@ -256,6 +300,7 @@ impl fmt::Debug for CpuSet {
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     words: &'a [u64],
+    base: usize,
     word: usize,
     rest: u64,
 }
@@ -269,6 +314,6 @@ impl Iterator for Iter<'_> {
         }
         let bit = self.rest.trailing_zeros();
         self.rest &= self.rest - 1;
-        cpu_at(self.word, bit)
+        cpu_at(self.base + self.word, bit)
     }
 }

@@ -70,19 +70,15 @@ impl CpuSet {
 
     /// The hex form without groups: `0xff`; the empty set is `0x0`.
     pub fn to_hex(&self) -> String {
-        let Some((last, rest)) = self.words().split_last() else {
-            return "0x0".to_owned();
-        };
-        let mut text = format!("{last:#x}");
-        for word in rest.iter().rev() {
-            text.push_str(&format!("{word:016x}"));
-        }
-        text
+        let mut words = (0..self.end()).rev().map(|index| self.word(index));
+        let Some(last) = words.next() else { return "0x0".to_owned() };
+        words.fold(format!("{last:#x}"), |text, word| format!("{text}{word:016x}"))
     }
 
     /// The kernel's mask form: groups of 32 bits, highest first, separated by commas; the empty set is `00000000`.
     pub fn to_groups(&self) -> String {
-        let halves = self.words().iter().rev().flat_map(|w| [w >> 32, w & 0xffff_ffff]);
+        let words = (0..self.end()).rev().map(|index| self.word(index));
+        let halves = words.flat_map(|w| [w >> 32, w & 0xffff_ffff]);
         let groups: Vec<String> = halves.skip_while(|&g| g == 0).map(|g| format!("{g:08x}")).collect();
         if groups.is_empty() { "00000000".to_owned() } else { groups.join(",") }
     }

@@ -1,7 +1,7 @@
 //! From raw chains to the domains that a kernel attaches: groups in ring order, `imb_numa_nr`, and without the
 //! levels that have no effect.
 
-use super::{Domains, Flags, Group, Kind, Shared, imb_numa::imb_numa_nr, raw::RawChains};
+use super::{Domains, Flags, Kind, Ring, Shared, imb_numa::imb_numa_nr, raw::RawChains};
 use crate::{
     cpuset::{Cpu, CpuSet},
     profile::Profile,
@@ -33,8 +33,7 @@ impl Domains {
                 if weight < 2 || same_as_child {
                     continue;
                 }
-                let ring: Vec<u32> = rings.of(&raw, cpu, index).iter().map(|set| sets.intern(set)).collect();
-                let members: u32 = ring.iter().map(|&id| sets.weights[id as usize]).sum();
+                let ring = rings.of(&raw, &mut sets, cpu, index);
                 attached.push(Shared {
                     kind: level.kind,
                     flags: level.flags,
@@ -42,7 +41,6 @@ impl Domains {
                     weight,
                     imb_numa_nr: imb_numa[index],
                     span: sets.intern(&level.span),
-                    overlaps: members != weight,
                     ring,
                 });
             }
@@ -50,8 +48,8 @@ impl Domains {
                 append(&mut links, attached.into_iter().map(|domain| shared.intern(domain)));
         }
 
-        let groups: Vec<Group> = sets.items.iter().map(|set| Group::new(CpuSet::clone(set))).collect();
-        let (member_of, memberships) = memberships(&groups, &shared.items, topology.cpu_limit());
+        let groups: Vec<CpuSet> = sets.items.iter().map(|set| CpuSet::clone(set)).collect();
+        let (member_of, memberships) = memberships(&groups, &rings.pool, topology.cpu_limit());
         let node = |index: usize| {
             let cpu = u32::try_from(index).ok().and_then(Cpu::try_new)?;
             topology.unit_of(Level::Node, cpu).and_then(|unit| u32::try_from(unit).ok())
@@ -60,6 +58,7 @@ impl Domains {
             weights: sets.weights,
             groups,
             shared: shared.items,
+            rings: rings.pool,
             links,
             chains,
             member_of,
@@ -79,14 +78,14 @@ fn imbalance_pct(kind: Kind, flags: Flags, profile: &Profile) -> u32 {
 }
 
 /// For each CPU the groups that some domain tries and that hold it.
-fn memberships(groups: &[Group], shared: &[Shared], cpu_limit: usize) -> (Vec<Range<u32>>, Vec<u32>) {
+fn memberships(groups: &[CpuSet], rings: &[u32], cpu_limit: usize) -> (Vec<Range<u32>>, Vec<u32>) {
     let mut tried = vec![false; groups.len()];
-    for &id in shared.iter().flat_map(|domain| &domain.ring) {
+    for &id in rings {
         tried[id as usize] = true;
     }
     let mut of_cpu = vec![Vec::new(); cpu_limit];
     for (id, group) in (0u32..).zip(groups).filter(|(id, _)| tried[*id as usize]) {
-        for cpu in group.cpus() {
+        for cpu in group {
             of_cpu[cpu.index()].push(id);
         }
     }
@@ -145,38 +144,58 @@ impl Sets {
     }
 }
 
-type Ring = Rc<[Rc<CpuSet>]>;
-
-/// Group rings as each CPU sees them.
+/// Group rings as each CPU sees them, in one pool.
 #[derive(Default)]
 struct Rings {
-    /// Rings of levels below NUMA, by level and lowest CPU of the span: all their CPUs share the groups.
-    common: HashMap<(usize, Cpu), Ring>,
+    /// Indices of groups. A ring that many CPUs see, each from its own group on, stands there twice in a row.
+    pool: Vec<u32>,
+    /// Rings of levels below NUMA, by level and lowest CPU of the span, with the place of each group.
+    common: HashMap<(usize, Cpu), (Ring, HashMap<u32, u32>)>,
+    /// Rings of NUMA levels, by level, the CPU's own group, the span, and the CPU at which the walk goes on.
+    private: HashMap<(usize, *const CpuSet, *const CpuSet, Option<Cpu>), Ring>,
 }
 
 impl Rings {
     /// The groups of the CPU's domain at a raw level, the group that holds the CPU first.
-    fn of(&mut self, raw: &RawChains, cpu: Cpu, index: usize) -> Ring {
+    fn of(&mut self, raw: &RawChains, sets: &mut Sets, cpu: Cpu, index: usize) -> Ring {
         let level = &raw.of(cpu)[index];
+        let own = raw.child_span(cpu, index);
         if level.flags.numa {
-            return overlap_ring(raw, cpu, index);
+            let next = level.span.difference(&own).next_wrapping(cpu);
+            let key = (index, Rc::as_ptr(&own), Rc::as_ptr(&level.span), next);
+            let pool = &mut self.pool;
+            return *self.private.entry(key).or_insert_with(|| {
+                let groups = overlap_ring(raw, cpu, index);
+                let members: usize = groups.iter().map(|group| group.len()).sum();
+                let overlaps = members != level.span.len();
+                Ring { overlaps, ..add_ring(pool, groups.iter().map(|group| sets.intern(group))) }
+            });
         }
         let (Some(lowest), Some(highest)) = (level.span.first(), level.span.last()) else {
-            return Rc::from([]);
+            return Ring::default();
         };
-        // Each CPU of the span walks the groups from itself on and links them; the highest CPU is the last to do so.
-        let ring = self.common.entry((index, lowest)).or_insert_with(|| {
-            let group = |from: Cpu| Some(raw.child_span(from, index));
-            walk(&level.span, highest, group)
+        let pool = &mut self.pool;
+        let (ring, places) = self.common.entry((index, lowest)).or_insert_with(|| {
+            // Each CPU of the span walks the groups from itself on and links them; the highest is the last to do so.
+            let groups = walk(&level.span, highest, |from| Some(raw.child_span(from, index)));
+            let ids: Vec<u32> = groups.iter().map(|group| sets.intern(group)).collect();
+            let ring = add_ring(pool, ids.iter().copied());
+            pool.extend_from_slice(&ids);
+            (ring, ids.into_iter().zip(0..).collect())
         });
-        let start = ring.iter().position(|group| group.contains(cpu)).unwrap_or(0);
-        ring.iter().cycle().skip(start).take(ring.len()).map(Rc::clone).collect()
+        let place = places.get(&sets.intern(&own)).copied().unwrap_or(0);
+        Ring { start: ring.start + place, ..*ring }
     }
+}
+
+fn add_ring(pool: &mut Vec<u32>, ids: impl Iterator<Item = u32>) -> Ring {
+    let Range { start, end } = append(pool, ids);
+    Ring { start, len: end - start, overlaps: false }
 }
 
 /// The private ring of a NUMA level, whose groups may overlap.
 #[doc(alias = "build_overlap_sched_groups")]
-fn overlap_ring(raw: &RawChains, cpu: Cpu, index: usize) -> Ring {
+fn overlap_ring(raw: &RawChains, cpu: Cpu, index: usize) -> Vec<Rc<CpuSet>> {
     let span = &raw.of(cpu)[index].span;
     walk(span, cpu, |from| {
         // A CPU whose chain ended lower has no domain here.
@@ -189,22 +208,17 @@ fn overlap_ring(raw: &RawChains, cpu: Cpu, index: usize) -> Ring {
 }
 
 /// Walks the CPUs of a span from `start` on, wrapping; each that no group covers yet contributes one.
-fn walk(span: &CpuSet, start: Cpu, group_of: impl Fn(Cpu) -> Option<Rc<CpuSet>>) -> Ring {
+fn walk(span: &CpuSet, start: Cpu, group_of: impl Fn(Cpu) -> Option<Rc<CpuSet>>) -> Vec<Rc<CpuSet>> {
     let mut ring = Vec::new();
     let mut rest = span.clone();
     let mut at = start;
     while let Some(cpu) = rest.next_wrapping(at) {
-        match group_of(cpu) {
-            Some(group) => {
-                rest = rest.difference(&group);
-                ring.push(group);
-            }
-            None => {
-                rest.remove(cpu);
-            }
-        }
         rest.remove(cpu);
+        if let Some(group) = group_of(cpu) {
+            rest.subtract(&group);
+            ring.push(group);
+        }
         at = cpu;
     }
-    Rc::from(ring)
+    ring
 }

@@ -63,28 +63,13 @@ pub struct Flags {
     pub numa: bool,
 }
 
-/// One group of a domain: the span of a domain one level below.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Group {
-    cpus: CpuSet,
-    /// Index of the first word of `cpus` that is not 0: groups are narrow, hosts are wide.
-    first_word: usize,
-}
-
-impl Group {
-    fn new(cpus: CpuSet) -> Self {
-        let first_word = cpus.words().iter().position(|&w| w != 0).unwrap_or(0);
-        Self { cpus, first_word }
-    }
-
-    pub(crate) fn cpus(&self) -> &CpuSet {
-        &self.cpus
-    }
-
-    /// The words of the group that are not 0 at either end, with their index.
-    pub(crate) fn words(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.cpus.words().iter().copied().enumerate().skip(self.first_word)
-    }
+/// Where the groups of a domain stand, in ring order, the CPU's own first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Ring {
+    start: u32,
+    len: u32,
+    /// Some CPU of the span is in more than one group.
+    overlaps: bool,
 }
 
 /// A domain as several CPUs share it.
@@ -95,20 +80,21 @@ struct Shared {
     imbalance_pct: u32,
     weight: u32,
     imb_numa_nr: u32,
-    /// Index of the span among the groups' sets.
+    /// Index of the span among the groups.
     span: u32,
-    ring: Vec<u32>,
-    /// Some CPU of the span is in more than one group.
-    overlaps: bool,
+    ring: Ring,
 }
 
 /// The domains of every CPU of a host under one profile.
 #[derive(Debug, Clone)]
 pub struct Domains {
-    groups: Vec<Group>,
+    /// Every span and every group once.
+    groups: Vec<CpuSet>,
     /// How many CPUs each group has, side by side for the placement loop.
     weights: Vec<u32>,
     shared: Vec<Shared>,
+    /// Indices of groups, ring after ring.
+    rings: Vec<u32>,
     /// Indices into `shared`, lowest level first, chain after chain.
     links: Vec<u32>,
     /// For each CPU its chain in `links`; empty for CPUs without domains.
@@ -133,7 +119,7 @@ impl Domains {
         &self.links[range.start as usize..range.end as usize]
     }
 
-    pub(crate) fn groups(&self) -> &[Group] {
+    pub(crate) fn groups(&self) -> &[CpuSet] {
         &self.groups
     }
 
@@ -148,18 +134,27 @@ impl Domains {
         &self.memberships[range.start as usize..range.end as usize]
     }
 
+    fn ring(&self, Ring { start, len, .. }: Ring) -> &[u32] {
+        &self.rings[start as usize..][..len as usize]
+    }
+
     pub(crate) fn view(&self, id: u32) -> View<'_> {
         let shared = &self.shared[id as usize];
         View {
             balance_fork: shared.flags.balance_fork,
             numa: shared.flags.numa,
-            overlaps: shared.overlaps,
+            overlaps: shared.ring.overlaps,
             imbalance_pct: shared.imbalance_pct,
             weight: shared.weight,
             imb_numa_nr: shared.imb_numa_nr,
             span: shared.span,
-            ring: &shared.ring,
+            ring: self.ring(shared.ring),
         }
+    }
+
+    /// How many groups the domain with the most has: what a placement costs at most.
+    pub fn widest(&self) -> usize {
+        self.shared.iter().map(|domain| domain.ring.len as usize).max().unwrap_or(0)
     }
 
     /// The CPUs of the CPU's NUMA node.
@@ -205,9 +200,14 @@ impl<'a> Domain<'a> {
         self.shared.flags
     }
 
+    /// Equal for equal spans of one host's domains.
+    pub(crate) fn span_id(self) -> u32 {
+        self.shared.span
+    }
+
     /// Its CPUs.
     pub fn span(self) -> &'a CpuSet {
-        self.domains.groups[self.shared.span as usize].cpus()
+        &self.domains.groups[self.shared.span as usize]
     }
 
     /// How many CPUs it spans.
@@ -228,6 +228,6 @@ impl<'a> Domain<'a> {
 
     /// Its groups in ring order, the CPU's own first.
     pub fn groups(self) -> impl ExactSizeIterator<Item = &'a CpuSet> {
-        self.shared.ring.iter().map(|&id| self.domains.groups[id as usize].cpus())
+        self.domains.ring(self.shared.ring).iter().map(|&id| &self.domains.groups[id as usize])
     }
 }

@@ -22,8 +22,8 @@ pub struct Search {
     pub stop_at_pile_up: bool,
     /// The most runs to follow at a time.
     pub runs: u32,
-    /// The most placements to follow, over all runs.
-    pub steps: u32,
+    /// The most groups and tied CPUs to look at, over all runs: what a search costs.
+    pub looks: u64,
 }
 
 /// The runs of a burst.
@@ -31,8 +31,8 @@ pub struct Search {
 pub struct Explored {
     /// How many runs were told apart at a time; mirror images of each other count once.
     pub runs: u32,
-    /// How many placements were followed.
-    pub steps: u32,
+    /// How many groups and tied CPUs were looked at.
+    pub looks: u64,
     /// Whether `ends` are all. If not, a limit was reached, or a run piled up and ended the search.
     pub complete: bool,
     /// The runs that differ, at their ends; the central one if the search was ended.
@@ -54,12 +54,12 @@ struct Branch<'a> {
 /// images of each other are followed once.
 pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: Search) -> Explored {
     let central = Run::central(host, burst);
-    let ended = |runs: u32, steps: u32, refused: Option<Run>| {
+    let ended = |runs: u32, looks: u64, refused: Option<Run>| {
         let refused = refused.or_else(|| central.tally.pile_up.then(|| central.clone()));
-        Explored { runs, steps, complete: false, ends: vec![central.clone()], refused }
+        Explored { runs, looks, complete: false, ends: vec![central.clone()], refused }
     };
     if search.stop_at_pile_up && central.tally.pile_up {
-        return ended(1, burst.placements(), None);
+        return ended(1, 0, None);
     }
     let walk = burst.walk();
     let state = burst.start(host);
@@ -68,20 +68,22 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
     let mut trail = Trail::default();
     let last = burst.placed_at_start().map(|cpu| trail.step(None, cpu));
     let mut branches = vec![Branch { state, picture, last }];
-    let (mut runs, mut steps) = (1, 0);
+    let (mut runs, mut looks) = (1, 0);
 
     for _ in 0..burst.placements() {
         let mut next: Vec<Branch<'_>> = Vec::with_capacity(branches.len());
         let mut known: HashSet<u64> = HashSet::new();
         for mut branch in branches {
-            steps += 1;
-            if steps > search.steps || next.len() >= search.runs as usize {
-                return ended(runs, steps, None);
+            if looks > search.looks || next.len() >= search.runs as usize {
+                return ended(runs, looks, None);
             }
             let picture = &branch.picture;
             let mut cpus =
                 walk.outcomes(&mut branch.state, Ties::Any, search.marks, |_, cpus| picture.narrow(cpus));
             picture.narrow(&mut cpus);
+            // Copying a branch costs about as much as looking at an eighth of the host's CPUs.
+            let copies = (cpus.len() - 1) * host.topology.cpu_limit() / 8;
+            looks += branch.state.take_looks() + copies as u64;
             let last = cpus.last();
             let mut branch = Some(branch);
             for cpu in &cpus {
@@ -95,7 +97,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
                 let begun = burst.children != Children::Asleep
                     && bounds.exceeded_now(cpu, taken.state.queue(cpu).tasks);
                 if search.stop_at_pile_up && begun {
-                    return ended(runs, steps, Some(finish(host, burst, taken, &trail)));
+                    return ended(runs, looks, Some(finish(host, burst, taken, &trail)));
                 }
                 if known.insert(taken.picture.key()) {
                     next.push(taken);
@@ -107,7 +109,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
     }
     let ends: Vec<Run> = branches.into_iter().map(|branch| finish(host, burst, branch, &trail)).collect();
     let refused = ends.iter().find(|run| run.tally.pile_up).cloned();
-    Explored { runs, steps, complete: true, ends, refused }
+    Explored { runs, looks, complete: true, ends, refused }
 }
 
 impl Run {

@@ -112,6 +112,7 @@ fn for_each_candidate(
     cpu: Cpu,
     mut take: impl FnMut(Candidate, bool),
 ) {
+    state.note_looks(domain.ring.len());
     for (position, &group) in domain.ring.iter().enumerate() {
         let stats = state.stats(group);
         if stats.allowed == 0 {
@@ -119,7 +120,7 @@ fn for_each_candidate(
         }
         // The ring starts with the CPU's own group; where groups overlap, later ones may hold the CPU too.
         let is_local =
-            position == 0 || (domain.overlaps && state.domains.groups()[group as usize].cpus().contains(cpu));
+            position == 0 || (domain.overlaps && state.domains.groups()[group as usize].contains(cpu));
         take(Candidate::new(state, group, stats, domain.imbalance_pct), is_local);
     }
 }

@@ -76,17 +76,17 @@ impl Outlook {
     }
 }
 
-/// What becomes of a burst from each class of origins, whatever `burst.origin` says; worst first. At most `steps`
-/// placements are followed for runs beside the central ones, shared evenly.
+/// What becomes of a burst from each class of origins, whatever `burst.origin` says; worst first. At most `looks`
+/// groups are looked at for runs beside the central ones, shared evenly.
 pub fn outlooks(
     host: Host<'_>,
     symmetry: &Symmetry,
     burst: &Burst<'_>,
     origins: Vec<Origin>,
-    steps: u32,
+    looks: u64,
 ) -> Vec<Outlook> {
-    let share = steps / u32::try_from(origins.len()).unwrap_or(u32::MAX).max(1);
-    let search = Search { marks: false, stop_at_pile_up: false, runs: MAX_RUNS, steps: share };
+    let share = looks / (origins.len() as u64).max(1);
+    let search = Search { marks: false, stop_at_pile_up: false, runs: MAX_RUNS, looks: share };
     let outlook = |origin: Origin| {
         let burst = Burst { origin: origin.cpu, ..*burst };
         Outlook {

@@ -87,6 +87,8 @@ pub(crate) struct State<'a> {
     crowded: Vec<u64>,
     crowds: u32,
     groups: Vec<GroupStats>,
+    /// Groups and tied CPUs that were looked at.
+    looks: u64,
 }
 
 impl<'a> State<'a> {
@@ -103,6 +105,7 @@ impl<'a> State<'a> {
             crowded: vec![0; words],
             crowds: 0,
             groups: vec![GroupStats::default(); domains.groups().len()],
+            looks: 0,
         };
         for (index, cpu) in (0..=u16::MAX).map(Cpu::from).take(limit).enumerate() {
             let tasks = load.runnable(cpu);
@@ -112,6 +115,16 @@ impl<'a> State<'a> {
             }
         }
         state
+    }
+
+    /// Notes that so many groups or tied CPUs are looked at: what a placement costs.
+    pub(crate) fn note_looks(&mut self, count: usize) {
+        self.looks += count as u64;
+    }
+
+    /// How many were looked at since this was last asked.
+    pub(crate) fn take_looks(&mut self) -> u64 {
+        std::mem::take(&mut self.looks)
     }
 
     /// The CPUs that the tasks may use.
@@ -174,7 +187,7 @@ impl<'a> State<'a> {
         if known.ready {
             return known;
         }
-        let cpus = self.domains.groups()[group as usize].cpus();
+        let cpus = &self.domains.groups()[group as usize];
         let mut stats = GroupStats { ready: true, ..GroupStats::default() };
         for cpu in cpus {
             let allowed = self.allowed.contains(cpu);
@@ -212,9 +225,8 @@ impl<'a> State<'a> {
 
     /// The allowed CPUs of a group whose bits are set in the words that `keep` gives.
     fn cpus_where(&self, group: u32, keep: impl Fn(usize) -> u64) -> impl Iterator<Item = Cpu> {
-        let allowed = self.allowed.words();
         let words = self.domains.groups()[group as usize].words();
-        let kept = words.map(move |(i, word)| (i, word & keep(i) & allowed.get(i).copied().unwrap_or(0)));
+        let kept = words.map(move |(i, word)| (i, word & keep(i) & self.allowed.word(i)));
         kept.flat_map(|(index, word)| cpuset::cpus_of_word(index, word))
     }
 
@@ -226,11 +238,10 @@ impl<'a> State<'a> {
         if self.crowds == 0 {
             return false;
         }
-        let allowed = self.allowed.words();
         let (mut crowded, mut idle) = (0, 0);
         for (i, word) in self.domains.groups()[group as usize].words() {
             crowded |= word & self.crowded[i];
-            idle |= word & self.idle[i] & !allowed.get(i).copied().unwrap_or(0);
+            idle |= word & self.idle[i] & !self.allowed.word(i);
         }
         crowded != 0 && idle != 0
     }

@@ -24,27 +24,35 @@ pub struct Symmetry {
     label: Vec<u64>,
 }
 
+/// A span of the tree.
+#[derive(PartialEq, Eq, Hash)]
+enum Span {
+    /// A NUMA node, by unit.
+    Node(usize),
+    /// A domain inside a node.
+    Domain(u32),
+}
+
 impl Symmetry {
     /// Finds the spans of a host.
     pub fn new(topology: &Topology, domains: &Domains) -> Self {
         let mut tree = Self { above_cpu: Vec::new(), cpu_label: Vec::new(), above: vec![0], label: vec![0] };
-        let mut known: HashMap<&CpuSet, u32> = HashMap::new();
+        let mut known: HashMap<Span, u32> = HashMap::new();
         let classes = node_classes(topology);
         tree.above_cpu = vec![0; topology.cpu_limit()];
         tree.cpu_label = vec![0; topology.cpu_limit()];
         for cpu in topology.online() {
-            let mut spans: Vec<&CpuSet> = domains
+            let node = topology.unit_of(Level::Node, cpu).unwrap_or(0);
+            let node_weight = topology.units(Level::Node)[node].cpus.len();
+            let below_node = domains
                 .of(cpu)
                 .filter(|domain| !matches!(domain.kind(), Kind::Numa { .. }))
-                .map(|domain| domain.span())
-                .collect();
-            let node = topology.span(Level::Node, cpu);
-            spans.extend(node.filter(|node| spans.last() != Some(node)));
-            let class = topology.unit_of(Level::Node, cpu).map_or(0, |unit| classes[unit]);
+                .filter(|domain| domain.weight() as usize != node_weight);
+            let spans: Vec<Span> = below_node.map(|domain| Span::Domain(domain.span_id())).collect();
             let mut above = 0;
-            for (depth, span) in spans.iter().enumerate().rev() {
-                let label = if depth + 1 == spans.len() { class } else { 0 };
-                above = *known.entry(*span).or_insert_with(|| {
+            for span in std::iter::once(Span::Node(node)).chain(spans.into_iter().rev()) {
+                let label = if let Span::Node(node) = span { classes[node] } else { 0 };
+                above = *known.entry(span).or_insert_with(|| {
                     tree.above.push(above);
                     tree.label.push(mix(&[label]));
                     u32::try_from(tree.above.len() - 1).unwrap_or(u32::MAX)

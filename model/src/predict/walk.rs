@@ -82,7 +82,7 @@ impl Walk<'_> {
         let levels = chain.iter().take_while(|&&id| state.domains.view(id).balance_fork).count();
         let reaches = levels.checked_sub(1).is_some_and(|top| {
             let span = state.domains.view(chain[top]).span;
-            state.domains.groups()[span as usize].cpus().intersects(allowed)
+            state.domains.groups()[span as usize].intersects(allowed)
         });
         if reaches {
             Ok(Step { cpu: self.origin, levels })
@@ -97,7 +97,7 @@ impl Walk<'_> {
     #[doc(alias = "sched_balance_find_dst_group_cpu")]
     fn pick_cpu(&self, state: &State<'_>, group: u32, cpu: Cpu) -> Cpu {
         if state.domains.group_weight(group) == 1 {
-            return state.domains.groups()[group as usize].cpus().first().unwrap_or(cpu);
+            return state.domains.groups()[group as usize].first().unwrap_or(cpu);
         }
         let mut idle = state.idle_allowed_in(group).filter(|&c| !self.runs_itself_on(c));
         let kept = if self.idle.is_empty() { idle.next() } else { self.most_recent(idle) };
@@ -166,6 +166,7 @@ impl Walk<'_> {
             }
             for &group in choices.groups.iter().filter(|_| domain.balance_fork) {
                 let mut cpus = self.cpu_choices(state, group, step.cpu);
+                state.note_looks(cpus.len());
                 narrow(state, &mut cpus);
                 open.extend(cpus.iter().map(|new| next(state, step, new, domain.weight)));
             }

@@ -4,6 +4,10 @@ use super::{LOCAL_DISTANCE, Level, Node, Place, Processor, REMOTE_DISTANCE, Topo
 use crate::cpuset::{Cpu, CpuSet};
 use std::collections::BTreeMap;
 
+/// The most NUMA nodes that a host can have.
+#[doc(alias = "MAX_NUMNODES")]
+pub const MAX_NODES: usize = 1024;
+
 /// What is known of one online CPU. The numbers are keys: CPUs with an equal key share the unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PuDescription {
@@ -63,6 +67,9 @@ pub enum Error {
     /// A NUMA node is described twice.
     #[error("NUMA node {0} is described twice")]
     DuplicateNode(u32),
+    /// More NUMA nodes than any kernel is built for.
+    #[error("the topology has {0} NUMA nodes; at most {MAX_NODES} are taken, as many as Linux is built for")]
+    TooManyNodes(usize),
     /// The distance matrix does not have a row and a column for each node.
     #[error("the distance matrix is not {nodes} x {nodes}, one row and one column for each NUMA node")]
     DistanceShape {
@@ -76,7 +83,8 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// No online CPU, a CPU or node described twice, or a distance matrix of another size than the nodes.
+    /// No online CPU, a CPU or node described twice, too many nodes, or a distance matrix of another size than the
+    /// nodes.
     pub fn try_new(description: Description) -> Result<Self, Error> {
         let Description { mut pus, nodes, distances, offline, isolated, disallowed, processor } = description;
         pus.sort_by_key(|pu| pu.cpu);
@@ -223,6 +231,9 @@ fn join_nodes(
     let assumed = |from: u32, to: u32| {
         if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE }
     };
+    if nodes.len() > MAX_NODES {
+        return Err(Error::TooManyNodes(nodes.len()));
+    }
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(|to| (from.id, to.id)));
     let matrix = pairs.map(|(from, to)| given(from, to).unwrap_or_else(|| assumed(from, to))).collect();
     Ok((nodes, matrix))

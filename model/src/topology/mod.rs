@@ -3,7 +3,7 @@
 mod describe;
 mod shape;
 
-pub use describe::{Description, Error, NodeDescription, PuDescription};
+pub use describe::{Description, Error, MAX_NODES, NodeDescription, PuDescription};
 pub use shape::Shape;
 
 use crate::cpuset::{Cpu, CpuSet};

@@ -126,7 +126,7 @@ proptest! {
         // Few tasks and CPUs, or the runs without symmetry are too many.
         let mask: CpuSet = case.mask.iter().take(8).collect();
         let burst = Burst::forks(&mask, case.tasks % 6, mask.first().unwrap());
-        let search = Search { marks: true, stop_at_pile_up: true, runs: 100_000, steps: 1_000_000 };
+        let search = Search { marks: true, stop_at_pile_up: true, runs: 100_000, looks: u64::MAX };
         let with = explore(bench.host(), &burst, &bench.symmetry, search);
         bench.symmetry.tell_apart();
         let without = explore(bench.host(), &burst, &bench.symmetry, search);
