@@ -1,0 +1,244 @@
+//! An advice with its proof, to the wire.
+
+use super::{
+    advise::Question,
+    count,
+    prediction::{self, Detail, Outcome, Scene},
+    topology::nodes_of,
+};
+use berth_model::{
+    advise::{Advice, Attempt, Failure, Form, Objective, Outcome as ProofOutcome, Part, Policy, Proof},
+    cpuset::{Cpu, CpuSet},
+    predict::{Determined, Placed, Prediction},
+};
+use berth_proto::v1::{self, form, policy, proof, verdict};
+
+/// What the answer is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) question: &'a Question,
+    pub(crate) scene: Scene<'a>,
+    /// The model covers the host. If not, only what needs no model is proven.
+    pub(crate) covered: bool,
+    pub(crate) valid_for: &'a v1::Snapshot,
+}
+
+impl Frame<'_> {
+    /// The advice itself.
+    pub(crate) fn advice(&self, advice: &Advice) -> v1::Advice {
+        let Question { only_task, full, .. } = *self.question;
+        let has_parts = matches!(advice.form, Form::Mask | Form::Split) && only_task.is_none();
+        let each = advice.form == Form::PerTask || full;
+        v1::Advice {
+            form: form(advice.form).into(),
+            parts: if has_parts { self.parts(&advice.parts) } else { Vec::new() },
+            tasks: match only_task {
+                Some(task) => self.entries(advice).filter(|entry| entry.task == task).collect(),
+                None if each => self.entries(advice).collect(),
+                None => Vec::new(),
+            },
+            proof: Some(self.proof(&advice.proof, &advice.parts)),
+            objective: full.then(|| Self::objective(&advice.objective, advice.optimal)),
+            groups: Vec::new(),
+        }
+    }
+
+    fn parts(&self, parts: &[Part]) -> Vec<v1::Part> {
+        let mut first_task = 0;
+        let parts = parts.iter().map(|part| {
+            let first = first_task;
+            first_task += part.tasks;
+            v1::Part {
+                cpus: part.cpus.to_string(),
+                memory_nodes: nodes_of(self.scene.topology, &part.cpus),
+                tasks: part.tasks,
+                first_task: first,
+                group: 0,
+                instance: 0,
+            }
+        });
+        parts.collect()
+    }
+
+    /// The entry of every task, in order.
+    fn entries<'b>(&'b self, advice: &'b Advice) -> impl Iterator<Item = v1::TaskEntry> + 'b {
+        let of_parts = matches!(advice.form, Form::Mask | Form::Split);
+        let placed = advice
+            .parts
+            .iter()
+            .zip(0..)
+            .flat_map(|(part, index)| part.placed.iter().map(move |&placed| (part, index, placed)));
+        placed.zip(0..).map(move |((part, index, placed), task)| {
+            let bound = advice.form != Form::None;
+            v1::TaskEntry {
+                task,
+                cpus: if bound { part.cpus.to_string() } else { String::new() },
+                memory_nodes: if bound { nodes_of(self.scene.topology, &part.cpus) } else { String::new() },
+                part: (of_parts && self.question.only_task.is_none()).then_some(index),
+                group: 0,
+                instance: 0,
+                placed: if self.question.full { placed.to_string() } else { String::new() },
+            }
+        })
+    }
+
+    /// Whether these parts are proven.
+    pub(crate) fn proof(&self, proof: &Proof, parts: &[Part]) -> v1::Proof {
+        // A task that may use one CPU only goes there under any scheduler.
+        let needs_model = parts.iter().any(|part| part.cpus.len() > 1);
+        let covered = self.covered || !needs_model;
+        v1::Proof {
+            result: result(proof, covered).into(),
+            runs: proof.runs,
+            // Of a proof that ended early nobody counted the rest.
+            runs_needed: proof.runs,
+            margin: proof.margin.map(|margin| margin.cpus),
+            margin_at_least: proof.margin.is_some_and(|margin| margin.at_least),
+            failing_run: proof.failure.as_ref().map(|failure| self.failing_run(failure, parts)),
+            origins: proof.origins.to_string(),
+            profiles: proof.profiles.iter().map(|&name| name.to_owned()).collect(),
+            valid_for: Some(self.valid_for.clone()),
+            because: because(proof, covered),
+        }
+    }
+
+    /// The run that piles up: one of many, and of one part.
+    fn failing_run(&self, failure: &Failure, parts: &[Part]) -> v1::Prediction {
+        let unknown = Determined { cpu: false, llc: false, node: false, package: false };
+        let tasks = failure.run.places.iter().map(|&cpu| Placed { cpu, determined: unknown }).collect();
+        let outcome = Outcome {
+            profile: failure.profile,
+            central: Prediction { origin: failure.origin, tasks, tally: failure.run.tally.clone() },
+            verdict: if failure.run.tally.pile_up {
+                verdict::Value::PileUp
+            } else {
+                verdict::Value::NoPileUp
+            },
+            determined: false,
+            others: Vec::new(),
+        };
+        let whole = CpuSet::new();
+        let allowed = parts.get(failure.part).map_or(&whole, |part| &part.cpus);
+        let run = prediction::to_wire(&outcome, Scene { allowed, ..self.scene }, self.detail());
+        v1::Prediction { undetermined: None, ..run }
+    }
+
+    /// How much of a prediction is told beside an advice.
+    pub(crate) fn detail(&self) -> Detail {
+        match (self.question.only_task, self.question.full) {
+            (Some(_), _) => Detail::Totals,
+            (None, false) => Detail::Places,
+            (None, true) => Detail::Tasks,
+        }
+    }
+
+    fn objective(objective: &Objective, optimal: bool) -> v1::Objective {
+        let components = objective.components.iter().map(|component| v1::ObjectiveComponent {
+            name: component.name.to_owned(),
+            values: component.values.clone(),
+        });
+        v1::Objective { components: components.collect(), optimal, bound: Vec::new() }
+    }
+
+    pub(crate) fn attempt(&self, attempt: &Attempt) -> v1::Attempt {
+        v1::Attempt {
+            form: form(attempt.form).into(),
+            parts: self.parts(&attempt.parts),
+            proof: Some(self.proof(&attempt.proof, &attempt.parts)),
+            because: because(&attempt.proof, self.covered),
+        }
+    }
+
+    /// A placement by another policy, judged in the terms of this one. Nothing if it does not lose.
+    pub(crate) fn runner_up(
+        &self,
+        policy: Policy,
+        advice: &Advice,
+        judged: &Objective,
+        best: &Objective,
+    ) -> Option<v1::RunnerUp> {
+        let pairs = judged.components.iter().zip(&best.components);
+        let loses_at = pairs.clone().position(|(ours, best)| ours > best)?;
+        let (lost, best) = (&judged.components[loses_at], &best.components[loses_at]);
+        Some(v1::RunnerUp {
+            policy: self::policy(policy).into(),
+            form: form(advice.form).into(),
+            parts: self.parts(&advice.parts),
+            objective: Some(Self::objective(judged, false)),
+            loses_at: Some(count(loses_at)),
+            because: format!("{}: {} is more than {}.", lost.name, shown(&lost.values), shown(&best.values)),
+        })
+    }
+}
+
+/// The first numbers of a component.
+fn shown(values: &[u64]) -> String {
+    const MOST: usize = 12;
+    let mut text: Vec<String> = values.iter().take(MOST).map(u64::to_string).collect();
+    if values.len() > MOST {
+        text.push("…".to_owned());
+    }
+    text.join(" ")
+}
+
+pub(crate) fn form(form: Form) -> form::Value {
+    match form {
+        Form::None => form::Value::None,
+        Form::Mask => form::Value::Mask,
+        Form::Split => form::Value::Split,
+        Form::PerTask => form::Value::PerTask,
+    }
+}
+
+fn policy(policy: Policy) -> policy::Value {
+    match policy {
+        Policy::Auto => policy::Value::Auto,
+        Policy::Spread => policy::Value::Spread,
+        Policy::Compact => policy::Value::Compact,
+    }
+}
+
+fn result(proof: &Proof, covered: bool) -> proof::Result {
+    match proof.outcome {
+        _ if !covered => proof::Result::NotProven,
+        ProofOutcome::Safe => proof::Result::Safe,
+        ProofOutcome::Unsafe => proof::Result::Unsafe,
+        ProofOutcome::Cut => proof::Result::Cut,
+    }
+}
+
+/// Why a proof went as it did, in a sentence.
+pub(crate) fn because(proof: &Proof, covered: bool) -> String {
+    let (profiles, origins) = (proof.profiles.len(), proof.origins.len());
+    match (&proof.outcome, &proof.failure) {
+        _ if !covered => "The model does not cover this host: see the warnings.".to_owned(),
+        (ProofOutcome::Safe, _) if proof.runs == 0 => {
+            "Each task has one CPU, and goes there under any kernel.".to_owned()
+        }
+        (ProofOutcome::Safe, _) => {
+            format!("None of {} runs (profiles: {profiles}, origins: {origins}) piles up.", proof.runs)
+        }
+        (_, Some(failure)) if failure.run.tally.pile_up => {
+            let tally = &failure.run.tally;
+            format!(
+                "Under {}, forked from CPU {}, {} tasks come to be on one CPU where {} would do.",
+                failure.profile, failure.origin, tally.fullest, tally.best
+            )
+        }
+        (_, Some(failure)) => format!(
+            "Under {}, forked from CPU {}, a run does not pile up and is not of the shape that the policy asks for.",
+            failure.profile, failure.origin
+        ),
+        (ProofOutcome::Unsafe, None) => "A run piles up.".to_owned(),
+        (ProofOutcome::Cut, None) => {
+            format!("A full proof needs more runs than are made, of which there were {}.", proof.runs)
+        }
+    }
+}
+
+/// The CPUs of every task of an advice, ascending.
+pub(crate) fn placed(advice: &Advice) -> Vec<Cpu> {
+    let mut placed: Vec<Cpu> = advice.parts.iter().flat_map(|part| part.placed.iter().copied()).collect();
+    placed.sort_unstable();
+    placed
+}

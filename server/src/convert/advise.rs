@@ -1,0 +1,169 @@
+//! What is asked of `Advise`, from the wire.
+
+use super::{
+    Failure, Faults, Warnings, cpus, host, kernel,
+    predict::{self, known_enum},
+    unserved::Unserved,
+};
+use crate::snapshot::Snapshot;
+use berth_model::{
+    advise::{Form, Launch, Policy, Smt},
+    cpuset::{Cpu, CpuSet},
+    predict::{Entry, Parent},
+};
+use berth_proto::v1::{self, form, launch, policy, smt, view};
+
+/// A question that can be answered, once it is held against a host.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    tasks: u32,
+    allowed: Option<CpuSet>,
+    policy: Policy,
+    smt: Smt,
+    origin: Option<Cpu>,
+    parent: Parent,
+    entry: Entry,
+    can_apply: Vec<Form>,
+    single_cpus: bool,
+    only_task: Option<u32>,
+    full: bool,
+}
+
+/// The same question about a host.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) tasks: u32,
+    /// Online CPUs, at least one.
+    pub(crate) allowed: CpuSet,
+    /// Whether the request names them.
+    pub(crate) asked: bool,
+    pub(crate) policy: Policy,
+    pub(crate) smt: Smt,
+    pub(crate) launch: Launch,
+    /// Empty for all.
+    pub(crate) can_apply: Vec<Form>,
+    pub(crate) single_cpus: bool,
+    pub(crate) only_task: Option<u32>,
+    pub(crate) full: bool,
+}
+
+impl Question {
+    /// The same tasks under the allowed CPUs, as `Predict` asks.
+    pub(crate) fn without_advice(&self) -> predict::Question {
+        let Launch { origin, parent, entry } = self.launch;
+        let launch = predict::Launch { origin, parent, entry, ..predict::Launch::default() };
+        predict::Question { tasks: self.tasks, allowed: self.allowed.clone(), launch, full: self.full }
+    }
+}
+
+/// # Errors
+///
+/// If a field is set that is not served yet.
+pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
+    let mut fields = Unserved::default();
+    fields.field("cpus_per_task above 1", request.cpus_per_task > 1);
+    fields.field("within", request.within.is_some());
+    fields.field("near", request.near.is_some());
+    fields.field("memory", request.memory.is_some());
+    fields.field("exclusive", request.exclusive != 0);
+    fields.field("min_cpus", request.min_cpus != 0);
+    fields.field("core_kinds", !request.core_kinds.is_empty());
+    fields.field("cpu_quota", request.cpu_quota != 0.0);
+    fields.field("must_include", !request.must_include.is_empty());
+    fields.field("groups", !request.groups.is_empty());
+    fields.field("trace", request.trace);
+    fields.field("formats", !request.formats.is_empty());
+    fields.field("slurm_cpus", !request.slurm_cpus.is_empty());
+    fields.field("hold", request.hold.is_some());
+    predict::unserved_launch(request.launch(), request.scenario.as_ref(), &mut fields);
+    if let Some(scenario) = &request.scenario {
+        // A proof tries what it can itself; only `Predict` takes one circumstance for given.
+        fields.field("scenario.children_sleep", scenario.children_sleep);
+        fields.field("scenario.idle_order", !scenario.idle_order.is_empty());
+        fields.field("scenario.exit_latencies", !scenario.exit_latencies.is_empty());
+    }
+    host::unserved(request.host.as_ref(), &mut fields);
+    kernel::unserved(request.kernel.as_ref(), &mut fields);
+    fields.none()
+}
+
+/// The question, without what depends on the host.
+pub(crate) fn from_wire(request: &v1::AdviseRequest, faults: &mut Faults) -> Asked {
+    known_enum("policy", request.policy, policy::Value::try_from(request.policy).is_ok(), faults);
+    known_enum("smt", request.smt, smt::Value::try_from(request.smt).is_ok(), faults);
+    known_enum("launch", request.launch, launch::Value::try_from(request.launch).is_ok(), faults);
+    known_enum("view", request.view, view::Value::try_from(request.view).is_ok(), faults);
+    let tasks = cpus::tasks(request.tasks, faults);
+    if let Some(task) = request.only_task.filter(|task| *task >= tasks && tasks > 0) {
+        faults.add("only_task", format!("task {task} is none of {tasks}; expected 0 to {}", tasks - 1));
+    }
+    Asked {
+        tasks,
+        allowed: cpus::set("allowed", &request.allowed, faults),
+        policy: match request.policy() {
+            policy::Value::Auto => Policy::Auto,
+            policy::Value::Spread => Policy::Spread,
+            policy::Value::Compact => Policy::Compact,
+        },
+        smt: match request.smt() {
+            smt::Value::Avoid => Smt::Avoid,
+            smt::Value::Share => Smt::Share,
+            smt::Value::FullCores => Smt::FullCores,
+        },
+        origin: request.origin.and_then(|number| cpus::cpu("origin", number, faults)),
+        parent: if request.origin_is_task { Parent::IsTask } else { Parent::Runs },
+        entry: predict::entry(request.launch()),
+        can_apply: can_apply(&request.can_apply, faults),
+        single_cpus: request.single_cpus,
+        only_task: request.only_task,
+        full: request.view() == view::Value::Full,
+    }
+}
+
+fn can_apply(forms: &[i32], faults: &mut Faults) -> Vec<Form> {
+    let mut read = Vec::new();
+    for (i, &number) in forms.iter().enumerate() {
+        match form::Value::try_from(number) {
+            Ok(form::Value::None) => read.push(Form::None),
+            Ok(form::Value::Mask) => read.push(Form::Mask),
+            Ok(form::Value::Split) => read.push(Form::Split),
+            Ok(form::Value::PerTask) => read.push(Form::PerTask),
+            Ok(form::Value::Unspecified) | Err(_) => {
+                let said = format!("{number} is no form; expected NONE, MASK, SPLIT or PER_TASK");
+                faults.add(format!("can_apply[{i}]"), said);
+            }
+        }
+    }
+    // Not to bind is always possible.
+    if !read.is_empty() && !read.contains(&Form::None) {
+        read.push(Form::None);
+    }
+    read
+}
+
+impl Asked {
+    /// Holds the question against the host that it is about.
+    pub(crate) fn about(
+        self,
+        snapshot: &Snapshot,
+        faults: &mut Faults,
+        warnings: &mut Warnings,
+    ) -> Result<Question, Failure> {
+        let topology = &snapshot.machine.topology;
+        let asked = self.allowed.is_some();
+        let allowed = predict::allowed(self.allowed, topology, faults, warnings)?;
+        predict::origin(self.origin, topology, faults)?;
+        Ok(Question {
+            tasks: self.tasks,
+            allowed,
+            asked,
+            policy: self.policy,
+            smt: self.smt,
+            launch: Launch { origin: self.origin, parent: self.parent, entry: self.entry },
+            can_apply: self.can_apply,
+            single_cpus: self.single_cpus,
+            only_task: self.only_task,
+            full: self.full,
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! What the server says of itself, to the wire.
+
+use super::{MAX_REQUEST_BYTES, MAX_TASKS, count, time};
+use crate::{
+    ingest::{MAX_XML_BYTES, Settings, Source, kernel::Kernel},
+    snapshot::{Here, Machine},
+};
+use berth_model::{advise::MAX_RUNS, cpuset::MAX_CPUS, topology::Processor};
+use berth_proto::v1;
+use std::time::Duration;
+
+/// The running kernel's own identification. The processor is as the topology has it, unless that is another host's.
+pub(crate) fn kernel_to_wire(here: &Here, machine: &Machine) -> v1::KernelIdentity {
+    let live = machine.facts.source == Source::Live;
+    let read = Processor { vendor: here.kernel.cpu_vendor.clone(), family: here.kernel.cpu_family };
+    let processor = if live { machine.topology.processor() } else { &read };
+    let Kernel { identity, machine, cpu_model, .. } = &here.kernel;
+    v1::KernelIdentity {
+        release: identity.release.clone(),
+        version: identity.version.clone().unwrap_or_default(),
+        version_signature: identity.version_signature.clone().unwrap_or_default(),
+        machine: machine.clone(),
+        cpu_vendor: processor.vendor.clone(),
+        cpu_family: processor.family.unwrap_or(0),
+        cpu_model: cpu_model.clone(),
+    }
+}
+
+pub(crate) fn settings_to_wire(settings: &Settings) -> v1::KernelSettings {
+    v1::KernelSettings {
+        numa_balancing: settings.numa_balancing,
+        autogroup: settings.autogroup,
+        features: Vec::new(),
+        isolcpus: settings.isolcpus.clone(),
+        nohz_full: settings.nohz_full.clone(),
+        sched_ext: settings.sched_ext.clone(),
+        core_scheduling: None,
+        cpuset_version: settings.cpuset_version,
+        smt_control: settings.smt_control.clone(),
+        hz: None,
+    }
+}
+
+/// The limits that requests are held to.
+pub(crate) fn limits(deadline: Duration) -> v1::Limits {
+    v1::Limits {
+        tasks: MAX_TASKS,
+        cpus: MAX_CPUS,
+        xml_bytes: count(MAX_XML_BYTES),
+        request_bytes: count(MAX_REQUEST_BYTES),
+        deadline: Some(time::duration_to_wire(deadline)),
+        proof_runs: MAX_RUNS,
+        holds_per_uid: 0,
+        hold_ttl: None,
+        exclusive_cpus_per_uid: 0,
+    }
+}

@@ -1,0 +1,204 @@
+//! What is asked of `Predict`, from the wire.
+
+use super::{Failure, Faults, Warnings, cpus, host, kernel, status::Precondition, time, unserved::Unserved};
+use crate::snapshot::Snapshot;
+use berth_model::{
+    cpuset::{Cpu, CpuSet},
+    predict::{Burst, Children, Entry, IdleCpu, Parent},
+    topology::Topology,
+};
+use berth_proto::v1::{self, launch, scenario, view};
+
+/// How tasks are started, as far as a request tells.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Launch {
+    pub(crate) origin: Option<Cpu>,
+    pub(crate) parent: Parent,
+    pub(crate) entry: Entry,
+    pub(crate) children: Children,
+    /// What is known of idle CPUs, by number; empty if nothing is told.
+    pub(crate) idle: Vec<IdleCpu>,
+}
+
+/// A question that can be answered, once it is held against a host.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) tasks: u32,
+    allowed: Option<CpuSet>,
+    pub(crate) launch: Launch,
+    pub(crate) full: bool,
+}
+
+/// The same question about a host.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) tasks: u32,
+    /// Online CPUs, at least one.
+    pub(crate) allowed: CpuSet,
+    pub(crate) launch: Launch,
+    pub(crate) full: bool,
+}
+
+impl Question {
+    /// The tasks started from this CPU.
+    pub(crate) fn burst(&self, origin: Cpu) -> Burst<'_> {
+        let Launch { parent, entry, children, ref idle, .. } = self.launch;
+        Burst { allowed: &self.allowed, tasks: self.tasks, origin, parent, entry, children, idle }
+    }
+}
+
+/// # Errors
+///
+/// If a field is set that is not served yet.
+pub(crate) fn unserved(request: &v1::PredictRequest) -> Result<(), Failure> {
+    let mut fields = Unserved::default();
+    fields.field("groups", !request.groups.is_empty());
+    fields.field("trace", request.trace);
+    fields.field("trace_tasks", !request.trace_tasks.is_empty());
+    unserved_launch(request.launch(), request.scenario.as_ref(), &mut fields);
+    host::unserved(request.host.as_ref(), &mut fields);
+    kernel::unserved(request.kernel.as_ref(), &mut fields);
+    fields.none()
+}
+
+/// What of a launch is not served.
+pub(crate) fn unserved_launch(launch: launch::Value, scenario: Option<&v1::Scenario>, fields: &mut Unserved) {
+    fields.field("launch FORK_EXEC", launch == launch::Value::ForkExec);
+    let Some(scenario) = scenario else { return };
+    // A gap of zero is the frozen clock, which is what is computed.
+    let gap = scenario.gap.as_ref().is_some_and(|gap| gap.seconds != 0 || gap.nanos != 0);
+    fields.field("scenario.gap other than 0s", gap);
+    fields.field("scenario.parent_keeps_running", scenario.parent_keeps_running);
+    fields.field("scenario.preferred_node", scenario.preferred_node.is_some());
+    fields.field("scenario.mark other than BOTH", scenario.mark() != scenario::Mark::Both);
+    fields.field("scenario.holders", scenario.holders() != scenario::Holders::Worse);
+}
+
+/// The question, without what depends on the host.
+pub(crate) fn from_wire(request: v1::PredictRequest, faults: &mut Faults) -> Asked {
+    known_enum("launch", request.launch, launch::Value::try_from(request.launch).is_ok(), faults);
+    known_enum("view", request.view, view::Value::try_from(request.view).is_ok(), faults);
+    let entry = entry(request.launch());
+    let full = request.view() == view::Value::Full;
+    Asked {
+        tasks: cpus::tasks(request.tasks, faults),
+        allowed: cpus::set("allowed", &request.allowed, faults),
+        full,
+        launch: self::launch(request.origin, request.origin_is_task, entry, request.scenario, faults),
+    }
+}
+
+/// A number that stands for no value of its enumeration is no default.
+pub(crate) fn known_enum(field: &str, number: i32, known: bool, faults: &mut Faults) {
+    if !known {
+        faults.add(field, format!("{number} is none of its values; expected one that the contract names"));
+    }
+}
+
+pub(crate) fn entry(launch: launch::Value) -> Entry {
+    match launch {
+        launch::Value::Exec => Entry::Exec,
+        launch::Value::Fork | launch::Value::ForkExec => Entry::Fork,
+    }
+}
+
+/// How the tasks are started.
+pub(crate) fn launch(
+    origin: Option<u32>,
+    origin_is_task: bool,
+    entry: Entry,
+    scenario: Option<v1::Scenario>,
+    faults: &mut Faults,
+) -> Launch {
+    let scenario = scenario.unwrap_or_default();
+    Launch {
+        origin: origin.and_then(|number| cpus::cpu("origin", number, faults)),
+        parent: if origin_is_task { Parent::IsTask } else { Parent::Runs },
+        entry,
+        children: if scenario.children_sleep { Children::Asleep } else { Children::JustStarted },
+        idle: idle(&scenario, faults),
+    }
+}
+
+/// What the scenario tells of idle CPUs.
+fn idle(scenario: &v1::Scenario, faults: &mut Faults) -> Vec<IdleCpu> {
+    let mut table: Vec<IdleCpu> = Vec::new();
+    let mut set = |cpu: Cpu, change: &dyn Fn(&mut IdleCpu)| {
+        if table.len() <= cpu.index() {
+            table.resize(cpu.index() + 1, IdleCpu::default());
+        }
+        change(&mut table[cpu.index()]);
+    };
+    // The most recent has the largest stamp; CPUs that are not named went idle before all of these.
+    let stamps = (IdleCpu::default().idle_stamp + 1..).take(scenario.idle_order.len()).collect::<Vec<_>>();
+    let mut seen = CpuSet::new();
+    for (i, (&number, &stamp)) in scenario.idle_order.iter().zip(stamps.iter().rev()).enumerate() {
+        let field = format!("scenario.idle_order[{i}]");
+        let Some(cpu) = cpus::cpu(&field, number, faults) else { continue };
+        if !seen.insert(cpu) {
+            faults.add(field, format!("CPU {cpu} is named twice; expected each once"));
+        }
+        set(cpu, &|idle| idle.idle_stamp = stamp);
+    }
+    for (i, entry) in scenario.exit_latencies.iter().enumerate() {
+        let field = |name: &str| format!("scenario.exit_latencies[{i}].{name}");
+        if entry.cpus.is_empty() {
+            faults.add(field("cpus"), "no CPU is named; expected at least one, such as 0-15");
+        }
+        let named = cpus::set(&field("cpus"), &entry.cpus, faults).unwrap_or_default();
+        let latency =
+            faults.take(&field("latency"), time::duration_from_wire(entry.latency.unwrap_or_default()));
+        let micros = latency.map(|latency| u32::try_from(latency.as_micros()).unwrap_or(u32::MAX));
+        for cpu in &named {
+            set(cpu, &|idle| idle.exit_latency = micros);
+        }
+    }
+    table
+}
+
+impl Asked {
+    /// Holds the question against the host that it is about.
+    pub(crate) fn about(
+        self,
+        snapshot: &Snapshot,
+        faults: &mut Faults,
+        warnings: &mut Warnings,
+    ) -> Result<Question, Failure> {
+        let topology = &snapshot.machine.topology;
+        let allowed = allowed(self.allowed, topology, faults, warnings)?;
+        origin(self.launch.origin, topology, faults)?;
+        Ok(Question { tasks: self.tasks, allowed, launch: self.launch, full: self.full })
+    }
+}
+
+/// The CPUs that the tasks may use. With faults noted, any.
+pub(crate) fn allowed(
+    asked: Option<CpuSet>,
+    topology: &Topology,
+    faults: &mut Faults,
+    warnings: &mut Warnings,
+) -> Result<CpuSet, Failure> {
+    match asked {
+        Some(asked) if !cpus::exist("allowed", &asked, topology, faults) => Ok(asked),
+        Some(asked) => cpus::online("allowed", &asked, topology, warnings),
+        None => Ok(unbound(topology)),
+    }
+}
+
+/// Where a task may run that nobody bound: on every online CPU but isolated ones, which have to be asked for.
+fn unbound(topology: &Topology) -> CpuSet {
+    let housekeeping = topology.online().difference(topology.isolated());
+    if housekeeping.is_empty() { topology.online().clone() } else { housekeeping }
+}
+
+/// The parent's CPU has to be one that it can be on.
+pub(crate) fn origin(origin: Option<Cpu>, topology: &Topology, faults: &mut Faults) -> Result<(), Failure> {
+    let Some(origin) = origin else { return Ok(()) };
+    if cpus::exist("origin", &origin.into(), topology, faults) && !topology.online().contains(origin) {
+        return Err(Failure::Precondition(Precondition::CpusOffline {
+            field: "origin",
+            cpus: origin.to_string(),
+        }));
+    }
+    Ok(())
+}

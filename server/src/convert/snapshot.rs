@@ -1,0 +1,129 @@
+//! What an answer rests on, to the wire, with what to know of it.
+
+use super::{Failure, Warnings, cpus, time};
+use crate::snapshot::{Load, Snapshot};
+use berth_model::cpuset::CpuSet;
+use berth_proto::v1;
+
+/// What the answer rests on.
+pub(crate) fn to_wire(snapshot: &Snapshot) -> v1::Snapshot {
+    let measured = snapshot.load.measured();
+    v1::Snapshot {
+        topology_generation: snapshot.topology_generation,
+        holds_generation: 0,
+        load_generation: measured.map_or(0, |load| load.generation),
+        load_taken_at: measured.map(|load| time::moment_to_wire(load.taken_at)),
+        load_age: measured.map(|load| time::duration_to_wire(load.age)),
+        load_stale: measured.is_some_and(|load| load.stale),
+        boot_id: snapshot.here.as_ref().map(|here| here.kernel.boot_id.clone()).unwrap_or_default(),
+    }
+}
+
+/// Holds the newest snapshot against what the caller demands of it.
+///
+/// # Errors
+///
+/// If a generation has moved, or the load is too old.
+pub(crate) fn expect(expect: Option<v1::Expect>, snapshot: &Snapshot) -> Result<(), Failure> {
+    let Some(expect) = expect else { return Ok(()) };
+    let generations = [
+        ("topology", expect.topology_generation, snapshot.topology_generation),
+        // No holds are kept yet.
+        ("holds", expect.holds_generation, 0),
+    ];
+    for (what, expected, now) in generations {
+        if expected != 0 && expected != now {
+            return Err(Failure::Moved { what, expected, now });
+        }
+    }
+    if let Some(most) = expect.max_load_age {
+        let most = time::duration_from_wire(most).unwrap_or_default();
+        let age = snapshot.load.measured().map(|load| load.age);
+        if age.is_none_or(|age| age > most) {
+            return Err(Failure::LoadTooOld { age, most });
+        }
+    }
+    Ok(())
+}
+
+/// What every answer about a placement has to say of the host behind it.
+pub(crate) fn warn(snapshot: &Snapshot, warnings: &mut Warnings) {
+    warn_of_hardware(snapshot, warnings);
+    warn_of_load(snapshot, warnings);
+    let topology = &snapshot.machine.topology;
+    if topology.asymmetric_capacity() {
+        let said = "The cores differ in capacity, which the model does not cover: no verdict is given.";
+        warnings.add("ASYMMETRIC_CAPACITY", said);
+    }
+    if let Some(here) = &snapshot.here
+        && here.settings.is_foreign_scheduler()
+    {
+        let name = here.settings.sched_ext.clone().unwrap_or_default();
+        let said = format!(
+            "The sched_ext scheduler {name} is in charge, which the model does not cover: no verdict is given."
+        );
+        warnings.add("SCHED_EXT", said);
+    }
+}
+
+/// Whether the model covers the host at all.
+pub(crate) fn is_covered(snapshot: &Snapshot) -> bool {
+    let foreign = snapshot.here.as_ref().is_some_and(|here| here.settings.is_foreign_scheduler());
+    !foreign && !snapshot.machine.topology.asymmetric_capacity()
+}
+
+/// What is assumed of the hardware.
+pub(crate) fn warn_of_hardware(snapshot: &Snapshot, warnings: &mut Warnings) {
+    let topology = &snapshot.machine.topology;
+    if topology.distances_assumed() && topology.cpu_nodes().len() > 1 {
+        warnings.add("DISTANCES_ASSUMED", "The NUMA distances are not told: assumed as 10 and 20.");
+    }
+    let untold = &snapshot.machine.facts.nodes_without_distances;
+    if !untold.is_empty() {
+        let nodes: Vec<String> = untold.iter().map(u32::to_string).collect();
+        let said =
+            format!("The distances of NUMA nodes {} are not told: assumed as 10 and 20.", nodes.join(", "));
+        warnings.add("DISTANCES_ASSUMED", said);
+    }
+    let processor = topology.processor();
+    // Nothing depends on it where no distance is between the two limits.
+    let nodes = topology.cpu_nodes();
+    let decides = nodes.iter().any(|&a| nodes.iter().any(|&b| (31..=32).contains(&topology.distance(a, b))));
+    if let (limit, true) = processor.fork_distance_limit()
+        && decides
+    {
+        let what = if processor.vendor.is_empty() { "vendor" } else { "family" };
+        let said = format!(
+            "The CPU {what} is not told: forks are assumed to spread up to a NUMA distance of {limit}, which is wrong for an AMD CPU of family 23 or later. Give `host.cpu_vendor` and `host.cpu_family`."
+        );
+        warnings.add("CPU_VENDOR_ASSUMED", said);
+    }
+    if !topology.isolated().is_empty() {
+        let isolated: &CpuSet = topology.isolated();
+        let said = format!(
+            "CPUs {} are isolated: they are cut off from load balancing, and used only where they are asked for.",
+            cpus::shorten(isolated)
+        );
+        warnings.add_about("CPUS_ISOLATED", said, isolated);
+    }
+}
+
+/// What is not known of the load.
+pub(crate) fn warn_of_load(snapshot: &Snapshot, warnings: &mut Warnings) {
+    match &snapshot.load {
+        Load::Given(_) => {}
+        Load::Unknown if snapshot.here.is_some() => {
+            warnings.add("LOAD_UNKNOWN", "What runs on this host is not known: taken as idle.");
+        }
+        Load::Unknown => {}
+        Load::Measured(measured) => {
+            if measured.stale {
+                let said = format!("The load is {} ms old, too old to rely on.", measured.age.as_millis());
+                warnings.add("LOAD_STALE", said);
+            }
+            let said =
+                "Runnable tasks are estimated: one on each CPU that was busy half of the time or more.";
+            warnings.add("LOAD_ESTIMATED", said);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The one table that turns what went wrong into a gRPC status.
+//!
+//! | condition | code | details beside `ErrorInfo` |
+//! |---|---|---|
+//! | fields that cannot be taken | `INVALID_ARGUMENT` | `BadRequest`, one violation per field |
+//! | a host that the question cannot be answered for as it is | `FAILED_PRECONDITION` | `PreconditionFailure` |
+//! | no core that could be had now | `RESOURCE_EXHAUSTED` | `QuotaFailure`, `RetryInfo` |
+//! | a generation that has moved | `ABORTED` | |
+//! | no snapshot yet, a load that is too old | `UNAVAILABLE` | `RetryInfo` |
+//! | too many requests at a time | `UNAVAILABLE` | `RetryInfo` |
+//! | the deadline has passed | `DEADLINE_EXCEEDED` | |
+//! | a field or method that is not served yet | `UNIMPLEMENTED` | |
+//! | our own fault | `INTERNAL` | |
+//!
+//! Each has an `ErrorInfo` with a reason, the domain `berth` and the numbers of the message.
+
+use super::faults::Fault;
+use crate::layers::request_id;
+use std::{collections::HashMap, fmt::Display, time::Duration};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViolation, StatusExt};
+
+/// The domain of every `ErrorInfo`.
+pub(crate) const DOMAIN: &str = "berth";
+
+/// When to ask again if the server was too busy.
+const RETRY_WHEN_BUSY: Duration = Duration::from_millis(100);
+/// When to ask again if something is known only after the next sample.
+const RETRY_AFTER_SAMPLE: Duration = Duration::from_secs(1);
+
+/// Why a request got no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Fields that cannot be taken, at least one.
+    Fields(Vec<Fault>),
+    /// Something has to be different on the host first.
+    Precondition(Precondition),
+    /// The caller has seen another generation.
+    Moved { what: &'static str, expected: u64, now: u64 },
+    /// Cores are not to be shared with other jobs, and none is free now.
+    NoFreeCore { cores: usize },
+    /// Nothing was read yet.
+    NoSnapshot,
+    /// The load is older than the caller wants it, or not known.
+    LoadTooOld { age: Option<Duration>, most: Duration },
+    /// Too many requests at a time.
+    Overloaded { limit: usize, of: &'static str },
+    /// The deadline has passed.
+    Deadline { limit: Duration },
+    /// Fields of the contract that are not served yet.
+    FieldsNotServed(Vec<String>),
+    /// A method of the contract that is not served yet.
+    MethodNotServed(&'static str),
+    /// Our own fault. The cause is for the log only.
+    Internal(String),
+}
+
+/// What has to be different on the host first.
+#[derive(Debug)]
+pub(crate) enum Precondition {
+    /// None of the CPUs of a field is online.
+    CpusOffline { field: &'static str, cpus: String },
+    /// The host's kernel is one that the model does not cover.
+    KernelNotModelled { evidence: String },
+}
+
+impl Failure {
+    /// Our own fault; the cause goes to the log.
+    pub(crate) fn internal(cause: impl Display) -> Self {
+        Self::Internal(cause.to_string())
+    }
+
+    fn code(&self) -> Code {
+        match self {
+            Self::Fields(_) => Code::InvalidArgument,
+            Self::Precondition(_) => Code::FailedPrecondition,
+            Self::NoFreeCore { .. } => Code::ResourceExhausted,
+            Self::Moved { .. } => Code::Aborted,
+            Self::NoSnapshot | Self::LoadTooOld { .. } | Self::Overloaded { .. } => Code::Unavailable,
+            Self::Deadline { .. } => Code::DeadlineExceeded,
+            Self::FieldsNotServed(_) | Self::MethodNotServed(_) => Code::Unimplemented,
+            Self::Internal(_) => Code::Internal,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Fields(_) => "FIELDS_NOT_VALID",
+            Self::Precondition(Precondition::CpusOffline { .. }) => "CPUS_OFFLINE",
+            Self::Precondition(Precondition::KernelNotModelled { .. }) => "KERNEL_NOT_MODELLED",
+            Self::NoFreeCore { .. } => "NO_FREE_CORE",
+            Self::Moved { .. } => "GENERATION_MOVED",
+            Self::NoSnapshot => "NO_SNAPSHOT",
+            Self::LoadTooOld { .. } => "LOAD_TOO_OLD",
+            Self::Overloaded { .. } => "OVERLOADED",
+            Self::Deadline { .. } => "DEADLINE_EXCEEDED",
+            Self::FieldsNotServed(_) => "FIELDS_NOT_SERVED",
+            Self::MethodNotServed(_) => "METHOD_NOT_SERVED",
+            Self::Internal(_) => "INTERNAL",
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Fields(faults) => {
+                let each: Vec<String> =
+                    faults.iter().map(|f| format!("{}: {}", f.field, f.description)).collect();
+                each.join("; ")
+            }
+            Self::Precondition(Precondition::CpusOffline { field, cpus }) => {
+                format!("{field}: none of the CPUs {cpus} is online; name one that is, or bring one up")
+            }
+            Self::Precondition(Precondition::KernelNotModelled { evidence }) => {
+                format!("{evidence} Name a kernel in `kernel` to ask about that one.")
+            }
+            Self::NoFreeCore { cores } => {
+                format!(
+                    "smt: FULL_CORES shares no core with other jobs, and each of the {cores} allowed cores runs one; name other CPUs, or ask again"
+                )
+            }
+            Self::Moved { what, expected, now } => {
+                format!("the {what} has moved from generation {expected} to {now}; look at it again")
+            }
+            Self::NoSnapshot => "the host has not been read yet; ask again".to_owned(),
+            Self::LoadTooOld { age: Some(age), most } => {
+                format!(
+                    "the load is {} ms old; at most {} ms were asked for",
+                    age.as_millis(),
+                    most.as_millis()
+                )
+            }
+            Self::LoadTooOld { age: None, .. } => "the load of this host is not known; ask again".to_owned(),
+            Self::Overloaded { limit, of } => format!("{limit} {of} are being answered already; ask again"),
+            Self::Deadline { limit } => format!("not answered within {} ms", limit.as_millis()),
+            Self::FieldsNotServed(fields) => {
+                format!("this version does not serve {} yet; leave it out", fields.join(", "))
+            }
+            Self::MethodNotServed(method) => format!("this version does not serve {method} yet"),
+            Self::Internal(_) => {
+                "an internal error; the server's log tells more under the request's id".to_owned()
+            }
+        }
+    }
+
+    fn metadata(&self) -> HashMap<String, String> {
+        let pairs: Vec<(&str, String)> = match self {
+            Self::Fields(faults) => vec![("fields", faults.len().to_string())],
+            Self::Precondition(Precondition::CpusOffline { field, cpus }) => {
+                vec![("field", (*field).to_owned()), ("cpus", cpus.clone())]
+            }
+            Self::NoFreeCore { cores } => vec![("cores", cores.to_string())],
+            Self::Moved { what, expected, now } => {
+                vec![
+                    ("what", (*what).to_owned()),
+                    ("expected", expected.to_string()),
+                    ("now", now.to_string()),
+                ]
+            }
+            Self::LoadTooOld { age, most } => {
+                let age = age.map(|age| ("age_ms", age.as_millis().to_string()));
+                age.into_iter().chain([("most_ms", most.as_millis().to_string())]).collect()
+            }
+            Self::Overloaded { limit, of } => vec![("limit", limit.to_string()), ("of", (*of).to_owned())],
+            Self::Deadline { limit } => vec![("limit_ms", limit.as_millis().to_string())],
+            Self::FieldsNotServed(fields) => vec![("fields", fields.join(","))],
+            Self::MethodNotServed(method) => vec![("method", (*method).to_owned())],
+            Self::Internal(_) => request_id::current().map(|id| ("request_id", id)).into_iter().collect(),
+            Self::Precondition(Precondition::KernelNotModelled { .. }) | Self::NoSnapshot => Vec::new(),
+        };
+        pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    fn details(&self) -> ErrorDetails {
+        let mut details = ErrorDetails::with_error_info(self.reason(), DOMAIN, self.metadata());
+        match self {
+            Self::Fields(faults) => {
+                let violations = faults.iter().map(|f| FieldViolation::new(&f.field, &f.description));
+                details.set_bad_request(violations.collect::<Vec<_>>());
+            }
+            Self::Precondition(Precondition::CpusOffline { field, cpus }) => {
+                let subject = format!("{field}={cpus}");
+                let violation = PreconditionViolation::new("CPUS_ONLINE", subject, self.message());
+                details.set_precondition_failure(vec![violation]);
+            }
+            Self::Precondition(Precondition::KernelNotModelled { .. }) => {
+                let violation = PreconditionViolation::new("KERNEL_MODELLED", "kernel", self.message());
+                details.set_precondition_failure(vec![violation]);
+            }
+            Self::NoFreeCore { .. } => {
+                details.set_quota_failure(vec![QuotaViolation::new("cores", self.message())]);
+                details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
+            }
+            Self::NoSnapshot | Self::LoadTooOld { .. } => {
+                details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
+            }
+            Self::Overloaded { .. } => {
+                details.set_retry_info(Some(RETRY_WHEN_BUSY));
+            }
+            Self::Moved { .. }
+            | Self::Deadline { .. }
+            | Self::FieldsNotServed(_)
+            | Self::MethodNotServed(_)
+            | Self::Internal(_) => {}
+        }
+        details
+    }
+}
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        if let Failure::Internal(cause) = &failure {
+            tracing::error!(cause, "internal error");
+        }
+        Status::with_error_details(failure.code(), failure.message(), failure.details())
+    }
+}

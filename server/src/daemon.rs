@@ -1,0 +1,272 @@
+//! The daemon: listens, reads the host, serves, stops.
+
+use crate::{
+    config::{Config, Topology},
+    ingest::{self, Hardware, Reader, Settings, kernel::Kernel},
+    listen::{self, Socket},
+    serve::{self, Health},
+    service::{Context, Pool},
+    snapshot::{Choice, Here, Machine, publisher, sample},
+};
+use berth_model::topology;
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinError, JoinSet},
+};
+
+/// Hosts that are not here, asked about at a time.
+const FOREIGN_AT_A_TIME: usize = 2;
+
+/// Why the daemon does not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The host that it is told to answer about cannot be read.
+    #[error("{what}: {cause}")]
+    Described {
+        /// What it was told.
+        what: String,
+        /// Why.
+        cause: ingest::Error,
+    },
+    /// It cannot listen.
+    #[error(transparent)]
+    Listen(#[from] listen::Error),
+    /// This host cannot be read.
+    #[error("this host cannot be read")]
+    Read(#[source] ingest::Error),
+    /// What was read is no host.
+    #[error("what was read of this host contradicts itself: {0}")]
+    Impossible(#[from] topology::Error),
+    /// The file that says that it serves cannot be written.
+    #[error("{} cannot be written: {cause}", .path.display())]
+    ReadyFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// A server ended by itself.
+    #[error("a server ended by itself")]
+    Server(#[source] tonic::transport::Error),
+    /// A part of the daemon panicked; the log says where.
+    #[error("a part of the daemon panicked")]
+    Panicked(#[from] JoinError),
+}
+
+/// A running daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    tcp: Option<SocketAddr>,
+    socket: Option<Socket>,
+    health: Health,
+    stop: watch::Sender<bool>,
+    servers: JoinSet<Result<(), tonic::transport::Error>>,
+    start: JoinSet<Result<(), Error>>,
+    sampler: Option<AbortHandle>,
+    shutdown_timeout: Duration,
+}
+
+impl Daemon {
+    /// Listens and begins to read the host. Until it is read, health says NOT_SERVING.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot listen, or a host that it was told to answer about cannot be read.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let begun = Instant::now();
+        let reader = Reader::new(config.program.clone());
+        // A description is part of the configuration: told before a port is bound.
+        let described = described(&config, &reader).await?;
+        let tcp = match config.tcp {
+            Some(address) => Some(listen::tcp(address).await?),
+            None => None,
+        };
+        let uds = config.uds.as_deref().map(Socket::bind).transpose()?;
+        let (tcp, address) = tcp.unzip();
+        let (socket, uds) = uds.unzip();
+
+        let (publisher, current) = publisher::start();
+        let context = Arc::new(Context {
+            current,
+            reader: reader.clone(),
+            foreign: Pool::new(FOREIGN_AT_A_TIME, "questions about other hosts or kernels"),
+            long: Pool::new(std::thread::available_parallelism().map_or(1, usize::from), "long questions"),
+            deadline: config.deadline,
+            started_at: SystemTime::now(),
+        });
+        let health = Health::new().await;
+        let routes = serve::routes(context, &health, config.max_requests, config.deadline);
+        let (stop, stopped) = watch::channel(false);
+        let mut servers = JoinSet::new();
+        if let Some(listener) = tcp {
+            servers.spawn(serve::tcp(routes.clone(), listener, stopped.clone()));
+        }
+        if let Some(listener) = uds {
+            servers.spawn(serve::unix(routes, listener, stopped));
+        }
+        tracing::info!(
+            tcp = address.map(tracing::field::display),
+            uds = socket.as_ref().map(|socket| tracing::field::display(socket.path().display())),
+            "listening"
+        );
+
+        let mut start = JoinSet::new();
+        let mut sampler = JoinSet::new();
+        let sampler = config.measure_load.then(|| {
+            let task = sampler.spawn(sample(config.root.clone(), config.sample_interval, publisher.clone()));
+            sampler.detach_all();
+            task
+        });
+        let (ready_file, shutdown_timeout) = (config.ready_file.clone(), config.shutdown_timeout);
+        let ready = Ready { tcp: address, uds: socket.as_ref().map(|socket| socket.path().to_owned()) };
+        let serving = health.clone();
+        start.spawn(async move {
+            let (machine, here) = read(config, &reader, described).await?;
+            publisher.machine(machine, here).await;
+            serving.serving().await;
+            tracing::info!(
+                millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+                "serving"
+            );
+            ready_file.map_or(Ok(()), |path| ready.write(&path))
+        });
+        Ok(Self { tcp: address, socket, health, stop, servers, start, sampler, shutdown_timeout })
+    }
+
+    /// The TCP address that it listens on.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        self.tcp
+    }
+
+    /// The unix socket that it listens on.
+    pub fn uds(&self) -> Option<&Path> {
+        self.socket.as_ref().map(Socket::path)
+    }
+
+    /// Waits until it serves.
+    ///
+    /// # Errors
+    ///
+    /// If the host cannot be read.
+    pub async fn ready(&mut self) -> Result<(), Error> {
+        while let Some(started) = self.start.join_next().await {
+            started??;
+        }
+        Ok(())
+    }
+
+    /// Waits until a server ends, which none does by itself.
+    ///
+    /// # Errors
+    ///
+    /// Always, once a server has ended.
+    pub async fn failed(&mut self) -> Result<(), Error> {
+        match self.servers.join_next().await {
+            Some(ended) => ended?.map_err(Error::Server),
+            None => Ok(()),
+        }
+    }
+
+    /// Says NOT_SERVING, takes no more requests, and gives those that are there their time.
+    pub async fn stop(mut self) {
+        self.health.not_serving().await;
+        self.start.abort_all();
+        if let Some(sampler) = &self.sampler {
+            sampler.abort();
+        }
+        let _ = self.stop.send(true);
+        let all = async { while self.servers.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.shutdown_timeout, all).await.is_err() {
+            tracing::warn!(limit = ?self.shutdown_timeout, "requests were cut off");
+            self.servers.abort_all();
+        }
+    }
+}
+
+/// The host that the configuration describes, if it does.
+async fn described(config: &Config, reader: &Reader) -> Result<Option<Hardware>, Error> {
+    match &config.topology {
+        Topology::Live => Ok(None),
+        Topology::Xml { path, text } => {
+            let what = format!("--topology-xml {}", path.display());
+            reader.xml(text).await.map(Some).map_err(|cause| Error::Described { what, cause })
+        }
+        Topology::Synthetic(text) => {
+            let what = format!("--topology-synthetic `{text}`");
+            reader.synthetic(text).await.map(Some).map_err(|cause| Error::Described { what, cause })
+        }
+    }
+}
+
+/// Reads the host, and builds what answers rest on.
+async fn read(
+    config: Config,
+    reader: &Reader,
+    described: Option<Hardware>,
+) -> Result<(Machine, Here), Error> {
+    let live = described.is_none();
+    let hardware = match described {
+        Some(hardware) => hardware,
+        None => reader.live(&config.root).await.map_err(Error::Read)?,
+    };
+    let build = move || build(&config, hardware, live);
+    Ok(tokio::task::spawn_blocking(build).await??)
+}
+
+fn build(config: &Config, mut hardware: Hardware, live: bool) -> Result<(Machine, Here), topology::Error> {
+    let kernel = Kernel::read(&config.root);
+    let processor = &mut hardware.description.processor;
+    if live && processor.vendor.is_empty() {
+        processor.vendor.clone_from(&kernel.cpu_vendor);
+        processor.family = kernel.cpu_family;
+    }
+    if let Some(vendor) = &config.cpu_vendor {
+        processor.vendor.clone_from(vendor);
+    }
+    processor.family = config.cpu_family.or(processor.family);
+    let stated = config.kernel.as_deref().and_then(|kernel| Choice::typed(kernel).ok());
+    let choice = stated.unwrap_or_else(|| {
+        if live {
+            Choice::running(&kernel.identity)
+        } else {
+            let because =
+                "The host is a description, whose kernel is not told: every released one is possible.";
+            Choice::nothing_told(because.to_owned())
+        }
+    });
+    let machine = Machine::try_new(hardware, choice)?;
+    for sentence in &machine.choice.evidence {
+        tracing::info!(profile = machine.choice.profiles.first().map_or("none", |p| p.name), "{sentence}");
+    }
+    let settings = if live { Settings::read(&config.root) } else { Settings::default() };
+    Ok((machine, Here { kernel, settings }))
+}
+
+/// What the ready file says.
+struct Ready {
+    tcp: Option<SocketAddr>,
+    uds: Option<PathBuf>,
+}
+
+impl Ready {
+    /// Written beside and moved into place, so that whoever waits for the file never reads half of it.
+    fn write(&self, path: &Path) -> Result<(), Error> {
+        let text = serde_json::json!({
+            "pid": std::process::id(),
+            "tcp": self.tcp.map(|address| address.to_string()),
+            "uds": self.uds.as_ref().map(|path| path.to_string_lossy()),
+        });
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        let written = fs::write(&beside, format!("{text}\n")).and_then(|()| fs::rename(&beside, path));
+        written.map_err(|cause| Error::ReadyFile { path: path.to_owned(), cause })
+    }
+}

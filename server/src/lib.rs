@@ -1,0 +1,18 @@
+//! The Berth daemon as a library: reads the host, keeps one immutable snapshot of it, and answers over gRPC where
+//! tasks would go and where they should.
+//!
+//! [`ingest`] reads → `snapshot` is published by one task → `service` answers from it, through `convert` → tonic.
+
+pub mod config;
+mod convert;
+mod daemon;
+pub mod ingest;
+mod layers;
+mod listen;
+mod serve;
+mod service;
+mod snapshot;
+pub mod telemetry;
+
+pub use daemon::{Daemon, Error};
+pub use listen::Error as ListenError;

@@ -1,0 +1,50 @@
+//! Where requests come from: loopback TCP and a unix socket.
+
+mod unix;
+
+pub(crate) use unix::Socket;
+
+use std::{io, net::SocketAddr, path::PathBuf};
+use tokio::net::TcpListener;
+
+/// Why the daemon cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The TCP address is taken, or not this host's.
+    #[error("cannot listen on {address}: {cause}; give another one with --tcp, or --no-tcp")]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// Another server answers on the socket.
+    #[error("another server listens on {}; stop it, or give another path with --uds", .path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// What is there is no socket.
+    #[error("{} is there and is no socket; remove it, or give another path with --uds", .path.display())]
+    NoSocket {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// The socket cannot be made.
+    #[error("cannot listen on {}: {cause}; give another path with --uds, or --no-uds", .path.display())]
+    Unix {
+        /// The socket.
+        path: PathBuf,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+}
+
+/// Listens on TCP. Says where: port 0 is a free one.
+pub(crate) async fn tcp(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |cause| Error::Tcp { address, cause };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}

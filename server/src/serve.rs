@@ -1,0 +1,155 @@
+//! The gRPC server: services in their layers, health and reflection beside them.
+
+use crate::{
+    convert::MAX_REQUEST_BYTES,
+    layers::{admission::Admission, deadline::Deadline, request_id::RequestIds},
+    service::{Berth, Context},
+};
+use berth_proto::{
+    FILE_DESCRIPTOR_SETS,
+    v1::{
+        hold_service_server::HoldServiceServer, info_service_server::InfoServiceServer,
+        load_service_server::LoadServiceServer, placement_service_server::PlacementServiceServer,
+        topology_service_server::TopologyServiceServer,
+    },
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, UnixListener},
+    sync::watch,
+};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::{
+    server::NamedService,
+    service::{LayerExt, Routes},
+    transport::{Error, Server, server::TcpIncoming},
+};
+use tonic_health::{ServingStatus, server::HealthReporter};
+
+/// Streams of one connection at a time.
+const MAX_STREAMS: u32 = 256;
+/// How often an idle connection is asked whether it is still there, and how long it may take to say so.
+const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
+/// A connection is asked to end after this time, so that none stays for ever on a server that is to be replaced.
+const CONNECTION_AGE: Duration = Duration::from_secs(3600);
+
+/// The names that health knows: the server as a whole and each service.
+const NAMES: [&str; 6] = [
+    "",
+    PlacementServiceServer::<Berth>::NAME,
+    TopologyServiceServer::<Berth>::NAME,
+    LoadServiceServer::<Berth>::NAME,
+    InfoServiceServer::<Berth>::NAME,
+    HoldServiceServer::<Berth>::NAME,
+];
+
+/// Says whether the daemon serves. `HoldService` never does yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Health(HealthReporter);
+
+impl Health {
+    /// NOT_SERVING.
+    pub(crate) async fn new() -> Self {
+        let health = Self(HealthReporter::new());
+        health.not_serving().await;
+        health
+    }
+
+    pub(crate) async fn serving(&self) {
+        let served = NAMES.iter().filter(|name| **name != HoldServiceServer::<Berth>::NAME);
+        for name in served {
+            self.0.set_service_status(*name, ServingStatus::Serving).await;
+        }
+    }
+
+    pub(crate) async fn not_serving(&self) {
+        for name in NAMES {
+            self.0.set_service_status(name, ServingStatus::NotServing).await;
+        }
+    }
+}
+
+/// Every service. Those of berth.v1 share one limit.
+pub(crate) fn routes(
+    context: Arc<Context>,
+    health: &Health,
+    max_requests: usize,
+    deadline: Duration,
+) -> Routes {
+    let berth = Berth(context);
+    // Layer order, outermost first: request id (see `server`), admission, deadline.
+    let (admission, deadline) = (Admission::new(max_requests), Deadline(deadline));
+    macro_rules! guarded {
+        ($server:ident) => {
+            admission.named_layer(
+                deadline
+                    .named_layer($server::new(berth.clone()).max_decoding_message_size(MAX_REQUEST_BYTES)),
+            )
+        };
+    }
+    let mut routes = Routes::builder();
+    routes
+        .add_service(guarded!(PlacementServiceServer))
+        .add_service(guarded!(TopologyServiceServer))
+        .add_service(guarded!(LoadServiceServer))
+        .add_service(guarded!(InfoServiceServer))
+        .add_service(guarded!(HoldServiceServer))
+        .add_service(tonic_health::pb::health_server::HealthServer::new(
+            tonic_health::server::HealthService::from_health_reporter(health.0.clone()),
+        ));
+    // The descriptors are fixed at build time, and a test lists them: an error cannot come up at run time.
+    match reflection().build_v1() {
+        Ok(service) => {
+            routes.add_service(service);
+        }
+        Err(error) => tracing::error!(%error, "no reflection v1"),
+    }
+    match reflection().build_v1alpha() {
+        Ok(service) => {
+            routes.add_service(service);
+        }
+        Err(error) => tracing::error!(%error, "no reflection v1alpha"),
+    }
+    routes.routes()
+}
+
+fn reflection() -> tonic_reflection::server::Builder<'static> {
+    let sets = FILE_DESCRIPTOR_SETS.into_iter().chain([tonic_health::pb::FILE_DESCRIPTOR_SET]);
+    sets.fold(tonic_reflection::server::Builder::configure(), |builder, set| {
+        builder.register_encoded_file_descriptor_set(set)
+    })
+}
+
+/// Serves TCP until it is stopped.
+pub(crate) async fn tcp(
+    routes: Routes,
+    listener: TcpListener,
+    stopped: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    server().add_routes(routes).serve_with_incoming_shutdown(incoming, told(stopped)).await
+}
+
+/// Serves a unix socket until it is stopped.
+pub(crate) async fn unix(
+    routes: Routes,
+    listener: UnixListener,
+    stopped: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let incoming = UnixListenerStream::new(listener);
+    server().add_routes(routes).serve_with_incoming_shutdown(incoming, told(stopped)).await
+}
+
+fn server() -> Server<tower::layer::util::Stack<RequestIds, tower::layer::util::Identity>> {
+    Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE.0))
+        .http2_keepalive_timeout(Some(KEEPALIVE.1))
+        .max_connection_age(CONNECTION_AGE)
+        .max_concurrent_streams(MAX_STREAMS)
+        .layer(RequestIds::new())
+}
+
+async fn told(mut stopped: watch::Receiver<bool>) {
+    // The daemon being gone is told too.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}

@@ -1,0 +1,70 @@
+//! `InfoService`: what the server is, and which kernels it knows.
+
+use super::{Berth, Context};
+use crate::convert::{Failure, Faults, Warnings, info, kernel, profiles, snapshot, time, unserved::Unserved};
+use berth_model::profile::{Profile, all};
+use berth_proto::v1::{self, get_info_response::Role, info_service_server::InfoService};
+use tonic::{Request, Response, Status};
+
+#[tonic::async_trait]
+impl InfoService for Berth {
+    async fn get_info(
+        &self,
+        _: Request<v1::GetInfoRequest>,
+    ) -> Result<Response<v1::GetInfoResponse>, Status> {
+        Ok(Response::new(self.0.info()?))
+    }
+
+    async fn list_profiles(
+        &self,
+        request: Request<v1::ListProfilesRequest>,
+    ) -> Result<Response<v1::ListProfilesResponse>, Status> {
+        Ok(Response::new(list(request.into_inner())?))
+    }
+}
+
+impl Context {
+    /// Answers before the first snapshot too, with what is known by then.
+    fn info(&self) -> Result<v1::GetInfoResponse, Failure> {
+        let snapshot = self.current.snapshot();
+        let mut degraded = Warnings::default();
+        match &snapshot {
+            Some(snapshot) => snapshot::warn(snapshot, &mut degraded),
+            None => degraded.add("NO_SNAPSHOT", "The host has not been read yet."),
+        }
+        let here = snapshot.as_ref().and_then(|snapshot| snapshot.here.as_ref());
+        let machine = snapshot.as_ref().map(|snapshot| &snapshot.machine);
+        Ok(v1::GetInfoResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("BERTH_COMMIT").unwrap_or_default().to_owned(),
+            hwloc_version: self.reader.hwloc_version().to_owned(),
+            started_at: Some(time::moment_to_wire(self.started_at)),
+            kernel: here.zip(machine).map(|(here, machine)| info::kernel_to_wire(here, machine)),
+            profile: machine.map(|machine| kernel::to_wire(&machine.choice)),
+            settings: here.map(|here| info::settings_to_wire(&here.settings)),
+            limits: Some(info::limits(self.deadline)),
+            degraded: degraded.into_wire(),
+            snapshot: snapshot.as_ref().map(|snapshot| snapshot::to_wire(snapshot)),
+            // Whoever reaches the socket may ask; there is nothing else to do yet.
+            role: Role::Read.into(),
+            host_name: here.map(|here| here.kernel.host_name.clone()).unwrap_or_default(),
+        })
+    }
+}
+
+fn list(request: v1::ListProfilesRequest) -> Result<v1::ListProfilesResponse, Failure> {
+    let mut unserved = Unserved::default();
+    kernel::unserved(request.kernel.as_ref(), &mut unserved);
+    unserved.none()?;
+    let mut faults = Faults::default();
+    let choice = kernel::from_wire(request.kernel, &mut faults);
+    faults.none()?;
+    let listed: Vec<&Profile> = match &choice {
+        Some(choice) => choice.profiles.clone(),
+        None => all().iter().filter(|profile| request.all || profiles::is_of_a_kernel(profile)).collect(),
+    };
+    Ok(v1::ListProfilesResponse {
+        profiles: listed.into_iter().map(profiles::to_wire).collect(),
+        choice: choice.as_ref().map(kernel::to_wire),
+    })
+}

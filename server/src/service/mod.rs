@@ -1,0 +1,63 @@
+//! The gRPC services: each method validates, takes the snapshot, asks the model, converts.
+
+mod holds;
+mod info;
+mod load;
+mod placement;
+mod pool;
+mod subject;
+mod topology;
+
+pub(crate) use pool::Pool;
+
+use crate::{
+    convert::Failure,
+    ingest::Reader,
+    snapshot::{Choice, Snapshot, publisher::Current},
+};
+use berth_proto::v1;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// What the services share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) current: Current,
+    pub(crate) reader: Reader,
+    /// Questions about hosts that are not here, or under kernels that this one does not run.
+    pub(crate) foreign: Pool,
+    /// Questions about this host that take long.
+    pub(crate) long: Pool,
+    /// The kernel that the operator stated, for this host.
+    pub(crate) deadline: Duration,
+    pub(crate) started_at: SystemTime,
+}
+
+impl Context {
+    /// The newest snapshot.
+    pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
+        self.current.snapshot().ok_or(Failure::NoSnapshot)
+    }
+}
+
+/// The services of `berth.v1`.
+#[derive(Debug, Clone)]
+pub(crate) struct Berth(pub(crate) Arc<Context>);
+
+/// The profiles of a choice have to be some.
+fn modelled(choice: &Choice) -> Result<(), Failure> {
+    if choice.profiles.is_empty() {
+        let evidence = choice.evidence.join(" ");
+        return Err(Failure::Precondition(crate::convert::status::Precondition::KernelNotModelled {
+            evidence,
+        }));
+    }
+    Ok(())
+}
+
+/// Whether a request wants all that is known.
+fn is_full(view: v1::view::Value) -> bool {
+    view == v1::view::Value::Full
+}

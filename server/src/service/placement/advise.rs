@@ -1,0 +1,238 @@
+//! `Advise`: the widest proven form, with both outcomes side by side.
+
+use super::{
+    super::{Context, pool::Stop},
+    SHORT,
+    search::UnderProfile,
+};
+use crate::{
+    convert::{
+        Failure, Faults, Warnings,
+        advice::{self, Frame},
+        advise::{self, Question},
+        cpus, host, kernel,
+        prediction::{self, Outcome, Scene},
+        snapshot,
+    },
+    snapshot::{Machine, Snapshot},
+};
+use berth_model::{
+    advise::{Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective},
+    cpuset::Cpu,
+    load::Load,
+    predict::{Burst, Placed, Prediction, origins, place, predict},
+};
+use berth_proto::v1::{self, verdict};
+use std::sync::Arc;
+
+impl Context {
+    pub(in crate::service) async fn advise(
+        &self,
+        mut request: v1::AdviseRequest,
+    ) -> Result<v1::AdviseResponse, Failure> {
+        advise::unserved(&request)?;
+        let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
+        let asked_host = host::from_wire(request.host.take(), &mut faults, &mut warnings);
+        let asked_kernel = kernel::from_wire(request.kernel.take(), &mut faults);
+        let asked = advise::from_wire(&request, &mut faults);
+        let Some(subject) = self.subject(asked_host, asked_kernel, &mut faults, &mut warnings).await? else {
+            return Err(faults.none().err().unwrap_or_else(|| Failure::internal("no host, and no fault")));
+        };
+        let question = asked.about(&subject.snapshot, &mut faults, &mut warnings);
+        faults.none()?;
+        let question = question?;
+        snapshot::expect(request.expect, &subject.snapshot)?;
+        subject.modelled()?;
+        cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
+        snapshot::warn(&subject.snapshot, &mut warnings);
+
+        let is_short = !subject.is_transient && question.tasks <= SHORT;
+        let snapshot = Arc::clone(&subject.snapshot);
+        let answer = move |stop: &Stop| answer(&snapshot, &question, stop);
+        let answered = if is_short {
+            answer(&Stop::default())
+        } else {
+            let pool = if subject.is_transient { &self.foreign } else { &self.long };
+            pool.run(answer).await?
+        };
+        let mut response = answered?;
+        let mut all = warnings.into_wire();
+        all.append(&mut response.warnings);
+        Ok(v1::AdviseResponse { warnings: all, ..response })
+    }
+}
+
+/// The answer, but for what is to be said of the host.
+fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::AdviseResponse, Failure> {
+    let machine = &*snapshot.machine;
+    let load = snapshot.load.of_model();
+    let covered = snapshot::is_covered(snapshot);
+    let kernels: Vec<Kernel<'_>> = machine
+        .kernels
+        .iter()
+        .map(|under| Kernel { profile: under.profile, domains: &under.domains, symmetry: &under.symmetry })
+        .collect();
+    // Where the model does not reach, a task with one CPU goes there all the same.
+    let pinned = [Form::PerTask];
+    let can_pin = question.can_apply.is_empty() || question.can_apply.contains(&Form::PerTask);
+    let pin = !covered && can_pin;
+    let request = Request {
+        topology: &machine.topology,
+        kernels: &kernels,
+        ideal: &machine.ideal,
+        load: &load,
+        allowed: &question.allowed,
+        asked: question.asked,
+        tasks: question.tasks,
+        policy: question.policy,
+        smt: question.smt,
+        launch: question.launch,
+        can_apply: if pin { &pinned } else { &question.can_apply },
+        single_cpus: question.single_cpus || pin,
+        with_margin: question.full && covered,
+    };
+    let given = berth_model::advise::advise(&request).map_err(failure)?;
+    let wanted = question.without_advice();
+    let stopped = || Failure::internal("the caller went away");
+    let likeliest = machine.kernels.first().ok_or_else(|| Failure::internal("no kernel"))?;
+    let host = machine.host(likeliest, &load);
+    let under = UnderProfile { host, symmetry: &likeliest.symmetry, question: &wanted, covered, profiles: 1 };
+    let without = under.search(stop).ok_or_else(stopped)?;
+
+    let rests_on = snapshot::to_wire(snapshot);
+    let scene = Scene { topology: &machine.topology, load: &load, allowed: &question.allowed };
+    let frame = Frame { question, scene, covered, valid_for: &rests_on };
+    let whole = [whole(question)];
+    let mut warnings = Warnings::default();
+    warn_of_advice(&given, &mut warnings);
+    Ok(v1::AdviseResponse {
+        advice: Some(frame.advice(&given)),
+        without: under.worst(&without).map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
+        with: with(machine, &load, question, &given, covered)
+            .map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
+        asked: Some(frame.proof(&given.asked, &whole)),
+        attempts: given.attempts.iter().map(|attempt| frame.attempt(attempt)).collect(),
+        reasons: reasons(&given, question, covered),
+        runners_up: if question.full { runners_up(&request, &given, &frame) } else { Vec::new() },
+        formatted: Vec::new(),
+        hold: None,
+        allowed: question.allowed.to_string(),
+        profile: Some(kernel::to_wire(&machine.choice)),
+        snapshot: Some(rests_on.clone()),
+        warnings: warnings.into_wire(),
+    })
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::NoFreeCore { cores } => Failure::NoFreeCore { cores },
+        Error::NoKernel => Failure::internal(error),
+    }
+}
+
+/// The allowed CPUs as one mask.
+fn whole(question: &Question) -> Part {
+    Part { cpus: question.allowed.clone(), tasks: question.tasks, placed: Vec::new(), as_asked: true }
+}
+
+/// What the likeliest kernel does with the advice: its parts launched one after the other, from the worst origin.
+fn with(
+    machine: &Machine,
+    load: &Load,
+    question: &Question,
+    advice: &Advice,
+    covered: bool,
+) -> Option<Outcome> {
+    let under = machine.kernels.first()?;
+    let given = question.launch.origin;
+    let inside = |part: &Part| given.filter(|&cpu| part.as_asked || part.cpus.contains(cpu));
+    let (first, rest) = advice.parts.split_first()?;
+    let host = machine.host(under, load);
+    let worst_first = || {
+        let tally = |origin: Cpu| {
+            let burst = question.launch.burst(&first.cpus, first.tasks, origin);
+            burst.tally(host, &place(host, &burst))
+        };
+        let each = origins(host, &under.symmetry, &first.cpus).into_iter().map(|origin| origin.cpu);
+        each.rev().max_by_key(|&cpu| tally(cpu).severity())
+    };
+    let origin = inside(first).or_else(worst_first).or_else(|| first.cpus.first())?;
+
+    let mut now = load.clone();
+    let mut tasks: Vec<Placed> = Vec::new();
+    for (part, origin) in std::iter::once((first, Some(origin)))
+        .chain(rest.iter().map(|part| (part, inside(part).or_else(|| part.cpus.first()))))
+    {
+        let new =
+            predict(machine.host(under, &now), &question.launch.burst(&part.cpus, part.tasks, origin?)).tasks;
+        new.iter().for_each(|placed| now.add(placed.cpu, 1));
+        tasks.extend(new);
+    }
+    let places: Vec<Cpu> = tasks.iter().map(|placed| placed.cpu).collect();
+    let all: Burst<'_> = question.launch.burst(&question.allowed, question.tasks, origin);
+    let tally = all.tally(host, &places);
+    let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
+    let (verdict, determined) = match advice.proof.outcome {
+        _ if !covered && needs_model => (verdict::Value::Unknown, false),
+        ProofOutcome::Safe => (verdict::Value::NoPileUp, true),
+        _ if tally.pile_up => (verdict::Value::PileUp, false),
+        ProofOutcome::Unsafe => (verdict::Value::PileUp, false),
+        ProofOutcome::Cut => (verdict::Value::Unknown, false),
+    };
+    let central = Prediction { origin, tasks, tally };
+    Some(Outcome { profile: under.profile.name, central, verdict, determined, others: Vec::new() })
+}
+
+fn warn_of_advice(advice: &Advice, warnings: &mut Warnings) {
+    if !advice.proof.is_safe() {
+        let said = "No form that can be applied is proven: this is the one that piles up least.";
+        warnings.add("NOT_PROVEN", said);
+    }
+    if !advice.optimal {
+        let said = "Where a host is not regular, idle and allowed as a whole, not every placement is tried: a better one may exist.";
+        warnings.add("MAY_NOT_BE_OPTIMAL", said);
+    }
+}
+
+/// What limited or decided the advice.
+fn reasons(advice: &Advice, question: &Question, covered: bool) -> Vec<v1::Reason> {
+    let mut reasons = Vec::new();
+    let mut add = |reason: &str, message: String| {
+        reasons.push(v1::Reason { reason: reason.to_owned(), message });
+    };
+    let asked = advice::because(&advice.asked, covered);
+    match advice.asked.outcome {
+        _ if !covered => add("HOST_NOT_COVERED", asked),
+        ProofOutcome::Safe if advice.form == Form::None => add("KERNEL_DOES_AS_WELL", asked),
+        ProofOutcome::Safe => add("ASKED_SAFE", asked),
+        ProofOutcome::Unsafe => add("ASKED_UNSAFE", asked),
+        ProofOutcome::Cut => add("ASKED_CUT", asked),
+    }
+    for attempt in &advice.attempts {
+        let form = advice::form(attempt.form).as_str_name();
+        let masks = if attempt.parts.len() == 1 { "mask" } else { "masks" };
+        let because = advice::because(&attempt.proof, covered);
+        add("WIDER_FORM_FAILED", format!("{form} ({} {masks}): {because}", attempt.parts.len()));
+    }
+    if !question.can_apply.is_empty() {
+        let forms: Vec<&str> =
+            question.can_apply.iter().map(|&form| advice::form(form).as_str_name()).collect();
+        add("FORMS_LIMITED", format!("The caller can apply {} only.", forms.join(", ")));
+    }
+    if !advice.proof.is_safe() {
+        add("NOT_PROVEN", advice::because(&advice.proof, covered));
+    }
+    reasons
+}
+
+/// What the other policies would do, in the terms of this one.
+fn runners_up(request: &Request<'_>, best: &Advice, frame: &Frame<'_>) -> Vec<v1::RunnerUp> {
+    let others =
+        [Policy::Auto, Policy::Spread, Policy::Compact].into_iter().filter(|other| *other != request.policy);
+    let judged = others.filter_map(|policy| {
+        let advice = berth_model::advise::advise(&Request { policy, with_margin: false, ..*request }).ok()?;
+        let objective = objective(request, &advice::placed(&advice));
+        frame.runner_up(policy, &advice, &objective, &best.objective)
+    });
+    judged.collect()
+}

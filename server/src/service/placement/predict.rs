@@ -1,0 +1,137 @@
+//! `Predict`: every plausible origin under every profile that the host's kernel may follow; the worst is told.
+
+use super::{
+    super::{Context, pool::Stop},
+    SHORT, origins,
+    search::{Found, OfClass, UnderProfile},
+};
+use crate::{
+    convert::{
+        Failure, Faults, Warnings, cpus, host, kernel,
+        predict::{self, Question},
+        prediction::{self, Detail, Scene},
+        snapshot,
+    },
+    snapshot::Snapshot,
+};
+use berth_proto::v1::{self, verdict};
+use std::sync::Arc;
+
+impl Context {
+    pub(in crate::service) async fn predict(
+        &self,
+        request: v1::PredictRequest,
+    ) -> Result<v1::PredictResponse, Failure> {
+        predict::unserved(&request)?;
+        let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
+        let mut request = request;
+        let expect = request.expect.take();
+        let asked_host = host::from_wire(request.host.take(), &mut faults, &mut warnings);
+        let asked_kernel = kernel::from_wire(request.kernel.take(), &mut faults);
+        let asked = predict::from_wire(request, &mut faults);
+        let Some(subject) = self.subject(asked_host, asked_kernel, &mut faults, &mut warnings).await? else {
+            return Err(faults.none().err().unwrap_or_else(|| Failure::internal("no host, and no fault")));
+        };
+        let question = asked.about(&subject.snapshot, &mut faults, &mut warnings);
+        faults.none()?;
+        let question = question?;
+        snapshot::expect(expect, &subject.snapshot)?;
+        subject.modelled()?;
+        cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
+        snapshot::warn(&subject.snapshot, &mut warnings);
+
+        let is_short = !subject.is_transient && question.tasks <= SHORT;
+        let snapshot = Arc::clone(&subject.snapshot);
+        let answer = move |stop: &Stop| answer(&snapshot, &question, stop);
+        let answered = if is_short {
+            answer(&Stop::default())
+        } else {
+            let pool = if subject.is_transient { &self.foreign } else { &self.long };
+            pool.run(answer).await?
+        };
+        let mut response = answered.ok_or_else(|| Failure::internal("the caller went away"))?;
+        let mut all = warnings.into_wire();
+        all.append(&mut response.warnings);
+        Ok(v1::PredictResponse { warnings: all, ..response })
+    }
+}
+
+/// The answer, but for what is to be said of the host. Nothing if it was stopped.
+fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::PredictResponse> {
+    let machine = &*snapshot.machine;
+    let load = snapshot.load.of_model();
+    let covered = snapshot::is_covered(snapshot);
+    let profiles: Vec<UnderProfile<'_>> = machine
+        .kernels
+        .iter()
+        .map(|under| UnderProfile {
+            host: machine.host(under, &load),
+            symmetry: &under.symmetry,
+            question,
+            covered,
+            profiles: machine.kernels.len(),
+        })
+        .collect();
+    let mut found = Vec::with_capacity(profiles.len());
+    for under in &profiles {
+        found.push(under.search(stop)?);
+    }
+    let mut warnings = Warnings::default();
+    warn_of_ranges(&found, &mut warnings);
+    let with_origins = question.full && question.launch.origin.is_none();
+    let origins = if with_origins { origins::to_wire(&found) } else { Vec::new() };
+
+    let scene = Scene { topology: &machine.topology, load: &load, allowed: &question.allowed };
+    let mut predictions = Vec::with_capacity(found.len());
+    for (under, found) in profiles.iter().zip(&found) {
+        if stop.is_called() {
+            return None;
+        }
+        predictions
+            .extend(under.worst(found).map(|outcome| prediction::to_wire(&outcome, scene, Detail::Tasks)));
+    }
+    let verdict = joint(predictions.iter().map(v1::Prediction::verdict));
+    let mut predictions = predictions.into_iter();
+    Some(v1::PredictResponse {
+        verdict: verdict.into(),
+        prediction: predictions.next(),
+        others: predictions.collect(),
+        origins,
+        allowed: question.allowed.to_string(),
+        profile: Some(kernel::to_wire(&machine.choice)),
+        snapshot: Some(snapshot::to_wire(snapshot)),
+        warnings: warnings.into_wire(),
+    })
+}
+
+/// What the ranges of an answer leave out.
+fn warn_of_ranges(found: &[Found], warnings: &mut Warnings) {
+    let worst = || found.iter().filter_map(Found::worst);
+    let is_open = |of_class: &OfClass| of_class.verdict == verdict::Value::Unknown;
+    if worst().any(|of_class| of_class.cut) {
+        let no_verdict = if worst().any(|of_class| of_class.cut && is_open(of_class)) {
+            " None of these piles up under some profile, which is no verdict."
+        } else {
+            ""
+        };
+        let said = format!("Not every run could be followed: ranges hold for those that were.{no_verdict}");
+        warnings.add("RUNS_CUT", said);
+    }
+    if worst().any(|of_class| of_class.marks_arise) {
+        let said = "Crowded CPUs may make load balancing mark a group as imbalanced, which turns later tasks away from \
+                    it: ranges hold without such a mark.";
+        warnings.add("MARKS_MAY_ARISE", said);
+    }
+}
+
+/// One verdict for all profiles: what is not safe under one is not safe.
+fn joint(verdicts: impl Iterator<Item = verdict::Value> + Clone) -> verdict::Value {
+    let any = |wanted: verdict::Value| verdicts.clone().any(|verdict| verdict == wanted);
+    if any(verdict::Value::PileUp) {
+        verdict::Value::PileUp
+    } else if any(verdict::Value::Unknown) || !any(verdict::Value::NoPileUp) {
+        verdict::Value::Unknown
+    } else {
+        verdict::Value::NoPileUp
+    }
+}

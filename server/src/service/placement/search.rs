@@ -1,0 +1,180 @@
+//! What one profile makes of a question: the outlook from each class of origins, without the imbalance mark and with
+//! it.
+
+use super::super::pool::Stop;
+use crate::convert::{predict::Question, prediction::Outcome};
+use berth_model::{
+    advise::MAX_RUNS,
+    cpuset::Cpu,
+    predict::{
+        Burst, Host, Origin, Outlook, Parent, Run, Search, Symmetry, explore, origins, outlooks, predict,
+    },
+};
+use berth_proto::v1::verdict;
+use std::{cmp::Reverse, collections::HashMap};
+
+/// The most groups that one answer looks at to find other runs than the central ones, twice: without marks and with
+/// them.
+const MAX_LOOKS: u64 = 1 << 22;
+
+/// A question about a host under one profile.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnderProfile<'a> {
+    pub(super) host: Host<'a>,
+    pub(super) symmetry: &'a Symmetry,
+    pub(super) question: &'a Question,
+    /// Whether the model covers the host. If not, there is no verdict.
+    pub(super) covered: bool,
+    /// So many profiles share the work.
+    pub(super) profiles: usize,
+}
+
+/// What was found under one profile.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) profile: &'static str,
+    /// From each class of origins, worst first; at least one.
+    pub(super) classes: Vec<OfClass>,
+}
+
+/// What was found from one class of origins.
+#[derive(Debug)]
+pub(super) struct OfClass {
+    /// Its runs without the mark.
+    pub(super) outlook: Outlook,
+    /// A run with the mark that piles up, if that is what decides.
+    marked: Option<Run>,
+    pub(super) verdict: verdict::Value,
+    /// The verdict holds for every run.
+    determined: bool,
+    /// Not every run could be followed.
+    pub(super) cut: bool,
+    /// Load balancing has a reason for its mark in some run, and what it may change is in no range.
+    pub(super) marks_arise: bool,
+}
+
+impl OfClass {
+    /// The runs that were followed, the central one first.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> + Clone {
+        std::iter::once(&self.outlook.central).chain(&self.outlook.explored.ends).chain(&self.marked)
+    }
+
+    /// Greater is worse.
+    pub(super) fn rank(&self) -> u8 {
+        match self.verdict {
+            verdict::Value::PileUp => 2,
+            verdict::Value::Unknown => 1,
+            verdict::Value::NoPileUp => 0,
+        }
+    }
+}
+
+impl Found {
+    /// The class that is worst.
+    pub(super) fn worst(&self) -> Option<&OfClass> {
+        self.classes.first()
+    }
+}
+
+impl UnderProfile<'_> {
+    /// Looks at every class of origins. Nothing if it was stopped.
+    pub(super) fn search(&self, stop: &Stop) -> Option<Found> {
+        let origins = match self.question.launch.origin {
+            Some(cpu) => vec![Origin::from(cpu)],
+            None => origins(self.host, self.symmetry, &self.question.allowed),
+        };
+        let first = origins.first()?.cpu;
+        let looks = MAX_LOOKS / (self.profiles as u64).max(1);
+        let share = looks / (origins.len() as u64).max(1);
+        let burst = self.question.burst(first);
+        let mut classes = Vec::with_capacity(origins.len());
+        for outlook in outlooks(self.host, self.symmetry, &burst, origins, looks) {
+            if stop.is_called() {
+                return None;
+            }
+            classes.push(self.judge(outlook, share));
+        }
+        // Stable: the model has put the worst of equals first.
+        classes.sort_by_key(|of_class| Reverse(of_class.rank()));
+        Some(Found { profile: self.host.profile.name, classes })
+    }
+
+    /// All that is to be told of the worst class.
+    pub(super) fn worst(&self, found: &Found) -> Option<Outcome> {
+        let worst = found.worst()?;
+        Some(Outcome {
+            profile: found.profile,
+            central: predict(self.host, &self.question.burst(worst.outlook.origin.cpu)),
+            verdict: worst.verdict,
+            determined: worst.determined,
+            others: worst.runs().skip(1).cloned().collect(),
+        })
+    }
+
+    /// The verdict takes the worse end: what piles up only with the mark piles up.
+    fn judge(&self, outlook: Outlook, looks: u64) -> OfClass {
+        let burst = self.question.burst(outlook.origin.cpu);
+        let without = outlook.piles_up();
+        let mut of_class = OfClass {
+            marked: None,
+            verdict: verdict::Value::PileUp,
+            determined: false,
+            cut: !outlook.explored.complete,
+            marks_arise: self.marks_arise(&burst, &outlook),
+            outlook,
+        };
+        if without == Some(true) {
+            of_class.determined =
+                of_class.outlook.is_determined() && self.marks_come_too_late(&burst, &of_class.outlook);
+        } else {
+            let search = Search { marks: true, stop_at_pile_up: true, runs: MAX_RUNS, looks };
+            let marked = explore(self.host, &burst, self.symmetry, search);
+            let safe = without == Some(false) && marked.complete;
+            of_class.cut |= !marked.complete && marked.refused.is_none();
+            of_class.determined = safe;
+            if marked.refused.is_none() {
+                of_class.verdict = if safe { verdict::Value::NoPileUp } else { verdict::Value::Unknown };
+                // Nothing is left out: every run with the mark was followed too.
+                of_class.marks_arise &= !marked.complete;
+            }
+            of_class.marked = marked.refused;
+        }
+        if !self.covered {
+            (of_class.verdict, of_class.determined) = (verdict::Value::Unknown, false);
+        }
+        of_class
+    }
+
+    /// Whether some CPU has two tasks at some time, which is what a mark needs.
+    fn marks_arise(&self, burst: &Burst<'_>, outlook: &Outlook) -> bool {
+        let runs = || std::iter::once(&outlook.central).chain(&outlook.explored.ends);
+        self.is_crowded() || runs().any(|run| self.first_crowded(burst, run).is_some())
+    }
+
+    /// Whether each run has piled up by the time at which there is a reason for a mark. What a mark does later mends
+    /// no pile-up, since tasks do not move during a launch.
+    fn marks_come_too_late(&self, burst: &Burst<'_>, outlook: &Outlook) -> bool {
+        let mut runs = std::iter::once(&outlook.central).chain(&outlook.explored.ends);
+        // Two tasks without the parent, where one would do.
+        let too_late =
+            |run: &Run| run.tally.best == 1 && self.first_crowded(burst, run).is_some_and(|tasks| tasks > 1);
+        !self.is_crowded() && runs.all(too_late)
+    }
+
+    /// Some CPU has several tasks before the launch.
+    fn is_crowded(&self) -> bool {
+        self.host.topology.online().iter().any(|cpu| self.host.load.runnable(cpu) > 1)
+    }
+
+    /// Tasks on the first CPU of the run that comes to have several, the parent being one of them; the parent itself
+    /// is not counted.
+    fn first_crowded(&self, burst: &Burst<'_>, run: &Run) -> Option<u32> {
+        let launcher = |cpu: Cpu| u32::from(burst.parent == Parent::Runs && cpu == burst.origin);
+        let mut on: HashMap<Cpu, u32> = HashMap::new();
+        run.places.iter().find_map(|&cpu| {
+            let tasks = on.entry(cpu).or_insert_with(|| self.host.load.runnable(cpu));
+            *tasks += 1;
+            (*tasks + launcher(cpu) > 1).then_some(*tasks)
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! Long computations, a few at a time, off the threads that serve requests.
+
+use crate::convert::Failure;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::sync::Semaphore;
+
+/// How many may wait for each that computes.
+const WAITING: usize = 8;
+
+/// A bounded number of threads for one kind of question.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    limit: usize,
+    of: &'static str,
+    computing: Arc<Semaphore>,
+    present: Arc<Semaphore>,
+}
+
+/// Says whether the caller has gone away, so that a computation need not be finished.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn is_called(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Calls the stop when the future that waits for the answer is dropped.
+struct CallOnDrop(Stop);
+
+impl Drop for CallOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    /// `of` names what it computes, in messages.
+    pub(crate) fn new(limit: usize, of: &'static str) -> Self {
+        let present = Arc::new(Semaphore::new(limit * (1 + WAITING)));
+        Self { limit, of, computing: Arc::new(Semaphore::new(limit)), present }
+    }
+
+    /// Computes on a thread of its own. The place is given back when the computation ends, not when its caller goes.
+    ///
+    /// # Errors
+    ///
+    /// If too many wait already, or the computation panics.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce(&Stop) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let overloaded = Failure::Overloaded { limit: self.limit * (1 + WAITING), of: self.of };
+        let present = Arc::clone(&self.present).try_acquire_owned().map_err(|_| overloaded)?;
+        let permit = Arc::clone(&self.computing).acquire_owned().await.map_err(Failure::internal)?;
+        let stop = Stop::default();
+        let _call = CallOnDrop(stop.clone());
+        // A named request stays named on the other thread.
+        let span = tracing::Span::current();
+        let computed = tokio::task::spawn_blocking(move || {
+            let _places = (permit, present);
+            span.in_scope(|| compute(&stop))
+        });
+        computed.await.map_err(Failure::internal)
+    }
+}

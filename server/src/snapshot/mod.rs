@@ -1,0 +1,38 @@
+//! The state of knowledge that answers rest on: one immutable value behind one atomic pointer.
+//!
+//! [`publisher`] is the task that replaces it. Readers take it once per request and keep it for that request, so an
+//! answer never mixes two of them.
+
+pub(crate) mod kernel;
+mod load;
+mod machine;
+pub(crate) mod publisher;
+mod sampler;
+
+pub(crate) use kernel::Choice;
+pub(crate) use load::{Load, Measured};
+pub(crate) use machine::Machine;
+pub(crate) use sampler::sample;
+
+use crate::ingest::{Settings, kernel::Kernel};
+use std::sync::Arc;
+
+/// What is known of one host at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    /// Its hardware under each kernel that it may run.
+    pub(crate) machine: Arc<Machine>,
+    /// What runs on it.
+    pub(crate) load: Load,
+    /// Generation of the hardware; 0 if it came with the request.
+    pub(crate) topology_generation: u64,
+    /// The host that the daemon runs on, if this is it.
+    pub(crate) here: Option<Arc<Here>>,
+}
+
+/// What is told of the host that the daemon runs on, and does not change while it runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Here {
+    pub(crate) kernel: Kernel,
+    pub(crate) settings: Settings,
+}

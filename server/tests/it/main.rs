@@ -1,0 +1,22 @@
+//! Behaviour of the daemon, one module each. Each asks a real server, over TCP and over a unix socket.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod advise;
+mod bad_input;
+mod config;
+mod docs;
+mod health;
+mod here;
+mod imports;
+mod limits;
+mod load;
+mod predict;
+mod profiles;
+mod program;
+mod reflection;
+mod support;
+mod sysfs;
+mod topologies;
+mod uds;
+mod unserved;

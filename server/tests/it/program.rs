@@ -1,0 +1,132 @@
+//! The program itself: its exit status, its signals, its environment.
+
+use crate::support::{PROGRAM, over_unix, topologies, topology};
+use berth_proto::v1;
+use serde_json::Value;
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+fn berthd(folder: &Path) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.env_clear().args(["--tcp", "127.0.0.1:0", "--uds"]).arg(folder.join("berthd.sock"));
+    command.arg("--ready-file").arg(folder.join("ready"));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Waits for what the program writes once it serves.
+fn ready(folder: &Path, program: &mut Child) -> Value {
+    let begun = Instant::now();
+    loop {
+        if let Ok(text) = fs::read_to_string(folder.join("ready")) {
+            return serde_json::from_str(&text).unwrap();
+        }
+        assert!(program.try_wait().unwrap().is_none(), "it ended");
+        assert!(begun.elapsed() < Duration::from_secs(10), "it does not serve");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(program: &Child, name: &str) {
+    let status = Command::new("kill").args(["-s", name, &program.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_serves_and_stops_as_told() {
+    for name in ["TERM", "INT"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut program = berthd(folder.path()).args(["--log-format", "json"]).spawn().unwrap();
+        let told = ready(folder.path(), &mut program);
+        assert_eq!(told["pid"], program.id());
+        assert!(told["tcp"].as_str().unwrap().starts_with("127.0.0.1:"));
+        let socket = told["uds"].as_str().unwrap().to_owned();
+        let channel = over_unix(Path::new(&socket)).await;
+        topology(&channel).get_topology(v1::GetTopologyRequest::default()).await.unwrap();
+        drop(channel);
+        signal(&program, name);
+        let output = program.wait_with_output().unwrap();
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "the log goes to stderr");
+        assert!(!Path::new(&socket).exists());
+        let lines: Vec<Value> =
+            stderr(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.iter().any(|line| line["message"] == "serving"), "{lines:?}");
+    }
+}
+
+/// A killed server leaves its socket; the next one takes it over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_server_is_followed_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = berthd(folder.path()).spawn().unwrap();
+    ready(folder.path(), &mut first);
+    let refused = berthd(folder.path()).output().unwrap();
+    assert_eq!(refused.status.code(), Some(69), "{}", stderr(&refused));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    fs::remove_file(folder.path().join("ready")).unwrap();
+    let mut second = berthd(folder.path()).spawn().unwrap();
+    let told = ready(folder.path(), &mut second);
+    let channel = over_unix(Path::new(told["uds"].as_str().unwrap())).await;
+    topology(&channel).get_topology(v1::GetTopologyRequest::default()).await.unwrap();
+    second.kill().unwrap();
+    second.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_environment_does_not_steer_hwloc() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = berthd(folder.path());
+    command
+        .env("HWLOC_SYNTHETIC", "pack:3 core:5 pu:1")
+        .env("HWLOC_XMLFILE", topologies().join("seeds/xeon-2s-80cpu.xml"));
+    let mut program = command.env("HWLOC_THISSYSTEM", "1").spawn().unwrap();
+    let told = ready(folder.path(), &mut program);
+    let channel = over_unix(Path::new(told["uds"].as_str().unwrap())).await;
+    let answer =
+        topology(&channel).get_topology(v1::GetTopologyRequest::default()).await.unwrap().into_inner();
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    assert_eq!(answer.topology.unwrap().online, online.trim());
+    program.kill().unwrap();
+    program.wait().unwrap();
+}
+
+#[test]
+fn flags_count_before_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = berthd(folder.path());
+    let output = command.env("BERTH_KERNEL", "nonsense").output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    assert!(stderr(&output).contains("--kernel: kernel `nonsense`"), "{}", stderr(&output));
+    let mut program =
+        berthd(folder.path()).env("BERTH_KERNEL", "nonsense").args(["--kernel", "6.12.95"]).spawn().unwrap();
+    ready(folder.path(), &mut program);
+    program.kill().unwrap();
+    program.wait().unwrap();
+}
+
+#[test]
+fn what_is_wrong_is_said_before_a_port_is_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let version3 = topologies().join("xml-v3-format-nvidia-dgx2.xml");
+    let output = berthd(folder.path()).arg("--topology-xml").arg(version3).output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    assert!(stderr(&output).contains("--export-xml-flags v2"), "{}", stderr(&output));
+    assert!(!folder.path().join("berthd.sock").exists());
+    let output =
+        berthd(folder.path()).args(["--tcp", "192.0.2.1:1", "--log-format", "xml"]).output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(64), 2), "{}", stderr(&output));
+    let output = berthd(folder.path()).arg("--nonsense").output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    let output = Command::new(PROGRAM).arg("--version").output().unwrap();
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).starts_with("berthd 0."));
+}

@@ -1,0 +1,104 @@
+//! What the contract has and this version does not serve is named, never ignored.
+
+use crate::support::{Served, placement, small_host};
+use berth_proto::v1::{self, hold_service_client::HoldServiceClient};
+use tonic::Code;
+use tonic_types::StatusExt;
+
+/// Sets one field of a request.
+type Change<R> = fn(&mut R);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_of_predict() {
+    let served = Served::start(&[]).await;
+    let set: [(&str, Change<v1::PredictRequest>); 9] = [
+        ("groups", |r| r.groups.push(v1::TaskGroup::default())),
+        ("trace", |r| r.trace = true),
+        ("trace_tasks", |r| r.trace_tasks = "0".to_owned()),
+        ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),
+        ("scenario.preferred_node", |r| {
+            r.scenario = Some(v1::Scenario { preferred_node: Some(0), ..Default::default() })
+        }),
+        ("scenario.gap other than 0s", |r| {
+            let gap = Some(prost_types::Duration { seconds: 0, nanos: 100_000 });
+            r.scenario = Some(v1::Scenario { gap, ..Default::default() });
+        }),
+        ("host.partitions", |r| r.host.as_mut().unwrap().partitions.push("0-1".to_owned())),
+        ("host.load[0].irq", |r| {
+            r.host.as_mut().unwrap().load.push(v1::CpuLoad { irq: Some(0.1), ..Default::default() })
+        }),
+        ("kernel.rules", |r| {
+            let rules = [("stats".to_owned(), "all".to_owned())].into();
+            r.kernel = Some(v1::Kernel { rules, ..Default::default() });
+        }),
+    ];
+    for (transport, channel) in served.channels().await {
+        for (field, change) in set {
+            let mut request = v1::PredictRequest { tasks: 1, host: small_host(), ..Default::default() };
+            placement(&channel).predict(request.clone()).await.unwrap();
+            change(&mut request);
+            let status = placement(&channel).predict(request).await.unwrap_err();
+            assert_eq!(status.code(), Code::Unimplemented, "{transport} {field}");
+            let info = status.get_error_details().error_info().unwrap().clone();
+            assert_eq!(
+                (info.reason.as_str(), info.metadata["fields"].as_str()),
+                ("FIELDS_NOT_SERVED", field)
+            );
+            assert!(status.message().contains(field), "{}", status.message());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_of_advise() {
+    let served = Served::start(&[]).await;
+    let set: [(&str, Change<v1::AdviseRequest>); 16] = [
+        ("cpus_per_task above 1", |r| r.cpus_per_task = 2),
+        ("within", |r| r.within = Some(v1::Within::default())),
+        ("near", |r| r.near = Some(v1::Near::default())),
+        ("memory", |r| r.memory = Some(v1::Memory::default())),
+        ("exclusive", |r| r.set_exclusive(v1::level::Value::Core)),
+        ("min_cpus", |r| r.min_cpus = 1),
+        ("core_kinds", |r| r.core_kinds.push("IntelAtom".to_owned())),
+        ("cpu_quota", |r| r.cpu_quota = 2.5),
+        ("must_include", |r| r.must_include = "0".to_owned()),
+        ("groups", |r| r.groups.push(v1::TaskGroup::default())),
+        ("trace", |r| r.trace = true),
+        ("formats", |r| r.push_formats(v1::format::Value::Omp)),
+        ("slurm_cpus", |r| r.slurm_cpus.push(0)),
+        ("hold", |r| r.hold = Some(v1::HoldSpec::default())),
+        ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),
+        ("scenario.children_sleep", |r| {
+            r.scenario = Some(v1::Scenario { children_sleep: true, ..Default::default() })
+        }),
+    ];
+    for (transport, channel) in served.channels().await {
+        for (field, change) in set {
+            let mut request =
+                v1::AdviseRequest { tasks: 1, cpus_per_task: 1, host: small_host(), ..Default::default() };
+            change(&mut request);
+            let status = placement(&channel).advise(request).await.unwrap_err();
+            assert_eq!(status.code(), Code::Unimplemented, "{transport} {field}");
+            let info = status.get_error_details().error_info().unwrap().clone();
+            assert_eq!(info.metadata["fields"].as_str(), field);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods() {
+    let served = Served::start(&[]).await;
+    for (_, channel) in served.channels().await {
+        let explain = placement(&channel).explain(v1::ExplainRequest::default()).await.unwrap_err();
+        let verify = placement(&channel).verify(v1::VerifyRequest::default()).await.unwrap_err();
+        let mut holds = HoldServiceClient::new(channel.clone());
+        let list = holds.list_holds(v1::ListHoldsRequest::default()).await.unwrap_err();
+        let watch = holds.watch_holds(v1::WatchHoldsRequest::default()).await.unwrap_err();
+        for (status, method) in
+            [(explain, "Explain"), (verify, "Verify"), (list, "ListHolds"), (watch, "WatchHolds")]
+        {
+            assert_eq!(status.code(), Code::Unimplemented);
+            assert!(status.message().contains(method), "{}", status.message());
+        }
+    }
+}
