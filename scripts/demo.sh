@@ -7,9 +7,11 @@ cd "$(dirname "$0")/.."
 # ---- What this script knows about the two programs' flags ----
 folder=$(mktemp -d -t berth-demo.XXXXXX)
 socket=$folder/berthd.sock
-berthd=(target/release/berthd --uds "$socket" --tcp 127.0.0.1:0)
-berth=(target/release/berth --server "unix:$socket")
-ready=(info)
+programs=${CARGO_TARGET_DIR:-target}/release
+berthd=("$programs/berthd" --uds "$socket" --no-tcp)
+berth=("$programs/berth" --server "unix:$socket")
+# Ready once it serves and has measured the load, which takes two samples.
+is_ready() { "${berth[@]}" load --output json 2>/dev/null | grep -q '"known": true'; }
 # 176 tasks on half of the first package's PUs and a few of the second's: the report that Berth began with.
 turin=(--host-xml testdata/topologies/seeds/turin-2s-l3-as-numa.xml --cpu-vendor AuthenticAMD --cpu-family 26
   --cpus 0-175 --tasks 176 --from 0)
@@ -61,7 +63,7 @@ start_server() {
   "${berthd[@]}" >"$log" 2>&1 &
   server=$!
   for ((tries = 0; tries < 100; tries++)); do
-    "${berth[@]}" "${ready[@]}" >/dev/null 2>&1 && return
+    is_ready && return
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done

@@ -1,0 +1,79 @@
+//! Examples at the end of each help text.
+
+use crate::Exit;
+
+/// `berth --help`.
+pub(super) fn berth() -> String {
+    let exits = Exit::help();
+    format!(
+        "\
+Examples:
+  berth predict -n 8 --cpus 0-7     where the kernel would put eight tasks under this mask
+  berth advise -n 8 --cpus 0-7      where they should go instead
+  berth topology                    the host as the scheduler sees it
+  berth predict --help              each command explains itself
+
+Exit status:
+{exits}"
+    )
+}
+
+/// `berth topology --help`.
+pub(super) const TOPOLOGY: &str = "\
+Examples:
+  berth topology
+  berth topology --host-xml host.xml
+  berth topology --host-synthetic \"pack:2 [numa] l3:8 core:8 pu:2\" --full";
+
+/// `berth load --help`.
+pub(super) const LOAD: &str = "\
+Examples:
+  berth load
+  berth load --cpus 0-15 --full";
+
+/// `berth predict --help`.
+pub(super) const PREDICT: &str = "\
+Examples:
+  Eight tasks on this host, anywhere, then under a mask:
+    berth predict -n 8
+    berth predict -n 8 --cpus 0-7
+
+  A host that is not here, under two kernels (its XML: `lstopo --of xml host.xml`, typed there):
+    berth predict -n 176 --cpus 0-175 --from 0 --host-xml host.xml --kernel 6.12.95
+    berth predict -n 176 --cpus 0-175 --from 0 --host-xml host.xml --kernel 6.18.39
+
+  Six tasks on four CPUs, two of which are busy:
+    berth predict -n 6 --cpus 1,2,6,15 --host-load 1-2:1
+
+  In a script: do not start what would pile up:
+    berth predict -n 8 --cpus 0-7 --check >/dev/null && taskset -c 0-7 ./job";
+
+/// `berth advise --help`.
+pub(super) const ADVISE: &str = "\
+Examples:
+  berth advise -n 8
+  berth advise -n 8 --cpus 0-63 --policy spread     for memory bandwidth
+  berth advise -n 8 --cpus 0-63 --form mask         for a container runtime, which takes one mask
+  berth advise -n 8 --cpus 0-63 --form per-task     a CPU for each task, for OpenMP and Slurm
+  berth advise -n 176 --cpus 0-175 --host-xml host.xml --kernel 6.12.95
+
+  In a script, the masks and the number of tasks for each:
+    berth advise -n 8 -o json | jq -r '.advice.parts[]? | \"\\(.tasks) \\(.cpus)\"'";
+
+/// `berth info --help`.
+pub(super) const INFO: &str = "\
+Examples:
+  berth info
+  berth info --timeout 1s >/dev/null || echo 'no berthd, or not ready yet'";
+
+/// `berth profiles --help`.
+pub(super) const PROFILES: &str = "\
+Examples:
+  berth profiles
+  berth profiles --kernel 6.1.0-57-cloud-amd64 --kernel-version '#1 SMP Debian 6.1.192-3'";
+
+/// `berth completions --help`.
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  berth completions bash > ~/.local/share/bash-completion/completions/berth
+  berth completions zsh > ~/.zfunc/_berth";

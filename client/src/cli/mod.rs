@@ -1,0 +1,209 @@
+//! What can be typed: commands and flags, with the help that is also their documentation.
+
+mod choices;
+mod examples;
+mod host;
+mod kernel;
+mod launch;
+mod load_text;
+mod time;
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use choices::{Form, Launch, Policy, Smt};
+pub use host::{HostArgs, HostLoadArgs};
+pub use kernel::KernelArgs;
+pub use launch::LaunchArgs;
+pub use load_text::{LoadText, ParseError as LoadTextError};
+
+use crate::{address::Address, text::Colour};
+
+/// Heading of flags that say how much an answer tells.
+const ANSWER: &str = "The answer";
+/// Heading of flags that say what is wished for.
+const WISHES: &str = "What is wished for";
+
+/// Asks berthd where this host's kernel would put tasks, and where they should go instead
+///
+/// The kernel fills an affinity mask by rules of its own, and often crowds tasks on a few of its CPUs. berthd knows
+/// the host's topology, its load and its kernel's rules: `berth predict` says where N tasks would land, `berth advise`
+/// where to put them instead, and with what proof. Nothing that this command does changes anything on the host.
+///
+/// Answers go to stdout, everything else to stderr.
+#[derive(Debug, Parser)]
+#[command(name = "berth", version, max_term_width = 100, after_help = examples::berth())]
+pub struct Cli {
+    /// Flags that every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "For every command")]
+pub struct Global {
+    /// Where berthd listens: unix:/path, http://host:port or host:port
+    ///
+    /// Default: the first that exists of /run/berth/berthd.sock and $XDG_RUNTIME_DIR/berth/berthd.sock, else
+    /// http://127.0.0.1:7117.
+    #[arg(long, value_name = "ADDRESS", env = "BERTH_SERVER", hide_env_values = true, global = true)]
+    pub server: Option<Address>,
+    /// How to write the answer
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t, global = true)]
+    pub output: Output,
+    /// How long to wait for the answer, such as 500ms, 5s or 1m
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time::parse, global = true)]
+    pub timeout: Duration,
+    /// When to use colours
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        global = true
+    )]
+    pub color: Colour,
+    /// Tell more, and cut no list short; on stderr, which server was asked and how long it took
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+/// How to write the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// The server's response as one document of proto3's canonical JSON: what is 0, false or empty is left out
+    Json,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show packages, NUMA nodes, last-level caches and distances of a host
+    Topology(Topology),
+    /// Show what runs on this host's CPUs
+    Load(Load),
+    /// Show where the kernel would put new tasks under an affinity mask
+    ///
+    /// Runs the rules of the host's kernel for each task in turn and shows how many land on each package, NUMA node,
+    /// last-level cache (LLC) and CPU. PILE_UP means that the fullest allowed CPU holds more tasks than the best possible
+    /// placement would give it. What hangs on state that user space cannot see is called undetermined.
+    #[command(after_help = examples::PREDICT)]
+    Predict(Predict),
+    /// Show where to put new tasks, and the proof
+    ///
+    /// Gives the widest form of binding that is proven: no binding (NONE), one mask (MASK), a few masks with a number of
+    /// tasks each (SPLIT), or an entry for each task (PER_TASK). Proven means that the kernel's rules were run with it,
+    /// from every CPU the tasks may be forked from, for every kernel the host may have, and no run piled up.
+    #[command(after_help = examples::ADVISE)]
+    Advise(Advise),
+    /// Show versions, kernel and limits of the server; ends with 0 only if it can answer questions
+    #[command(after_help = examples::INFO)]
+    Info,
+    /// List the kernels whose rules are known
+    #[command(after_help = examples::PROFILES)]
+    Profiles(Profiles),
+    /// Write a completion script for a shell to stdout
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `berth topology`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::TOPOLOGY)]
+pub struct Topology {
+    /// The host.
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// Cores, PCI devices and the whole distance matrix too
+    #[arg(long, help_heading = ANSWER)]
+    pub full: bool,
+}
+
+/// `berth load`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::LOAD)]
+pub struct Load {
+    /// Only these CPUs, as for `berth predict`
+    #[arg(short, long, value_name = "CPUS", visible_alias = "allowed")]
+    pub cpus: Option<String>,
+    /// A row for each CPU, and the tasks that are bound to a part of the host
+    #[arg(long)]
+    pub full: bool,
+}
+
+/// `berth predict`.
+#[derive(Debug, Args)]
+pub struct Predict {
+    /// The tasks.
+    #[command(flatten)]
+    pub launch: LaunchArgs,
+    /// The kernel.
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// The host.
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// What runs there.
+    #[command(flatten)]
+    pub load: HostLoadArgs,
+    /// Show every class of CPUs that the parent may be on, and all ranges
+    #[arg(long, help_heading = ANSWER)]
+    pub explain: bool,
+    /// End with 10 if the tasks pile up, with 11 if that is not known
+    #[arg(long, help_heading = ANSWER)]
+    pub check: bool,
+}
+
+/// `berth advise`.
+#[derive(Debug, Args)]
+pub struct Advise {
+    /// The tasks.
+    #[command(flatten)]
+    pub launch: LaunchArgs,
+    /// How the tasks should lie towards each other
+    #[arg(long, value_enum, default_value_t, help_heading = WISHES)]
+    pub policy: Policy,
+    /// What to do with the hardware threads of one core
+    #[arg(long, value_enum, default_value_t, help_heading = WISHES)]
+    pub smt: Smt,
+    /// The forms that the launcher can apply; several with commas. Default: all
+    ///
+    /// With `per-task` alone each task gets a single CPU, even where a wider entry is proven.
+    #[arg(long, value_enum, value_delimiter = ',', help_heading = WISHES)]
+    pub form: Vec<Form>,
+    /// The kernel.
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// The host.
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// What runs there.
+    #[command(flatten)]
+    pub load: HostLoadArgs,
+    /// Show the placement behind the advice, its objective, and the runners-up with the reason each lost
+    #[arg(long, help_heading = ANSWER)]
+    pub explain: bool,
+}
+
+/// `berth profiles`.
+#[derive(Debug, Args)]
+pub struct Profiles {
+    /// Also those of kernels that were never released, such as patch series from mailing lists
+    #[arg(long)]
+    pub all: bool,
+    /// The kernel.
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+}

@@ -1,0 +1,99 @@
+//! Why there is no answer.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use crate::{Exit, address::Address, refusal};
+
+/// Why a call of `berth` has no answer to show.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file with another host's XML cannot be read.
+    #[error("--host-xml: cannot read {}: {source}", .path.display())]
+    HostFile {
+        /// The file, `-` for standard input.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is longer than any server reads.
+    #[error("--host-xml: {} is longer than {limit} bytes, the most that is read as the XML of one host", .path.display())]
+    HostFileTooLong {
+        /// The file, `-` for standard input.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// The file is no text.
+    #[error("--host-xml: {} is not text in UTF-8; `lstopo --of xml FILE` writes what is read here", .path.display())]
+    HostFileNotText {
+        /// The file, `-` for standard input.
+        path: PathBuf,
+    },
+    /// Nobody answers at the address.
+    #[error("no berthd answers at {address}: {cause}")]
+    Unreachable {
+        /// The address.
+        address: Address,
+        /// What the system or the transport says.
+        cause: String,
+    },
+    /// The time that `--timeout` allows was over.
+    #[error("no answer from {address} within {limit:?}")]
+    Timeout {
+        /// The address.
+        address: Address,
+        /// The time allowed.
+        limit: Duration,
+    },
+    /// The server answered with an error.
+    #[error("{}", refusal::headline(.0))]
+    Refused(Box<tonic::Status>),
+    /// The server answers and has nothing to answer from yet.
+    #[error("berthd at {address} is still starting: it has not read this host's topology yet")]
+    Starting {
+        /// The address.
+        address: Address,
+    },
+    /// The answer does not fit the contract that this command was built with.
+    #[error("the answer cannot be written as JSON: {0}")]
+    Json(String),
+    /// The asynchronous runtime cannot be started.
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
+    /// The answer cannot be written.
+    #[error("cannot write the answer: {0}")]
+    Output(io::Error),
+}
+
+impl Error {
+    /// The exit status that it leads to.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::HostFile { .. } | Self::HostFileTooLong { .. } | Self::HostFileNotText { .. } => {
+                Exit::Usage
+            }
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } => Exit::NoAnswer,
+            Self::Refused(status) => refusal::exit(status),
+            Self::Json(_) | Self::Runtime(_) | Self::Output(_) => Exit::Fault,
+        }
+    }
+
+    /// What else there is to say, one line each: every fault of the question, and what to do.
+    pub fn advice(&self) -> Vec<String> {
+        match self {
+            Self::Unreachable { address, .. } => vec![how_to_start(address)],
+            Self::Timeout { .. } => vec!["--timeout allows more.".to_owned()],
+            Self::Starting { .. } => vec!["Try again in a moment.".to_owned()],
+            Self::Refused(status) => refusal::details(status),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn how_to_start(address: &Address) -> String {
+    let listen = match address {
+        Address::Unix(path) => format!("berthd --uds {}", path.display()),
+        Address::Tcp(host) => format!("berthd --tcp {host}"),
+    };
+    format!("Start one with `{listen}`, or name another address with --server or BERTH_SERVER.")
+}

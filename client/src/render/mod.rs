@@ -1,0 +1,32 @@
+//! Answers for people.
+//!
+//! One file per answer, and one for each part that several answers share. All of it is plain text made from the
+//! contract's messages: nothing here asks, and nothing writes.
+
+mod advice;
+mod advise;
+mod compare;
+mod distances;
+mod hardware;
+mod info;
+mod kernel;
+mod load;
+mod outcome;
+mod places;
+mod predict;
+mod profiles;
+mod proof;
+mod question;
+#[cfg(test)]
+mod samples;
+mod spread;
+mod topology;
+mod why;
+
+pub(crate) use advise::advise;
+pub(crate) use info::info;
+pub(crate) use load::load;
+pub(crate) use predict::predict;
+pub(crate) use profiles::profiles;
+pub(crate) use question::Question;
+pub(crate) use topology::topology;

@@ -1,0 +1,108 @@
+//! Builds and runs the real `berthd`.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::LazyLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::berth::{Said, berth};
+
+/// How long a server may take until it serves, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program, built once. `cargo test` builds programs only for the tests of their own package.
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_BIN_EXE_berth")).parent().expect("it lies in a folder");
+    let profile = match folder.file_name().and_then(OsStr::to_str) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let target = folder.parent().expect("the folder of a profile lies in the target folder");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "berthd", "--profile", profile, "--target-dir"])
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "berthd does not build");
+    folder.join("berthd")
+});
+
+/// A running server with a socket of its own. It ends with its owner.
+#[derive(Debug)]
+pub(crate) struct Berthd {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Berthd {
+    /// A server that serves, on a unix socket alone.
+    pub(crate) fn start() -> Self {
+        Self::start_with(["--no-tcp"])
+    }
+
+    /// A server that serves, on a unix socket and as its flags say.
+    pub(crate) fn start_with(flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        let folder = tempfile::tempdir().expect("there is room for a socket");
+        let child = Command::new(&*PROGRAM)
+            .arg("--uds")
+            .arg(folder.path().join("berthd.sock"))
+            .arg("--ready-file")
+            .arg(folder.path().join("ready.json"))
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("berthd starts");
+        let server = Self { child, folder };
+        server.wait();
+        server
+    }
+
+    fn wait(&self) {
+        let start = Instant::now();
+        while self.berth(["info"]).status != 0 || !self.folder.path().join("ready.json").exists() {
+            assert!(start.elapsed() < PATIENCE, "berthd does not serve: {:?}", self.berth(["info"]));
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Its unix socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("berthd.sock")
+    }
+
+    /// Its TCP address, such as `127.0.0.1:43210`.
+    pub(crate) fn tcp(&self) -> String {
+        let ready =
+            fs::read_to_string(self.folder.path().join("ready.json")).expect("it serves, and has said so");
+        let ready: serde_json::Value = serde_json::from_str(&ready).expect("one JSON document");
+        ready["tcp"].as_str().expect("it listens on TCP").to_owned()
+    }
+
+    /// Its address as it is typed.
+    pub(crate) fn address(&self) -> String {
+        format!("unix:{}", self.socket().display())
+    }
+
+    /// Asks this server.
+    pub(crate) fn berth<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Said {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
+        berth(["--server".into(), self.address().into()].into_iter().chain(args))
+    }
+}
+
+impl Drop for Berthd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

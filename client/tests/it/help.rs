@@ -1,0 +1,31 @@
+//! Help texts are golden files: they are the documentation, and a change of them is seen in review.
+
+use crate::berth::berth;
+
+fn help(command: &[&str]) -> String {
+    berth(command.iter().chain(&["--help"])).answer()
+}
+
+#[test]
+fn berth_explains_itself() {
+    insta::assert_snapshot!("berth", help(&[]));
+}
+
+#[test]
+fn each_command_explains_itself() {
+    for command in ["topology", "load", "predict", "advise", "info", "profiles", "completions"] {
+        insta::assert_snapshot!(command, help(&[command]));
+    }
+}
+
+#[test]
+fn no_command_is_a_question_for_help() {
+    let said = berth([""; 0]);
+    assert_eq!(said.status, 2);
+    assert!(said.stderr.contains("Usage: berth [OPTIONS] <COMMAND>"), "{}", said.stderr);
+}
+
+#[test]
+fn the_version_is_that_of_the_workspace() {
+    assert_eq!(berth(["--version"]).answer(), concat!("berth ", env!("CARGO_PKG_VERSION"), "\n"));
+}

@@ -1,0 +1,12 @@
+//! The command line as it is used: the real `berth`, and the real `berthd` on a unix socket or a TCP port.
+
+#![allow(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
+mod away;
+mod berth;
+mod berthd;
+mod completions;
+mod help;
+mod here;
+mod refusals;
+mod turin;
