@@ -2,6 +2,9 @@
 
 use crate::cpuset::Cpu;
 
+/// The most runnable tasks that are taken on one CPU; more count as so many.
+pub const MAX_RUNNABLE: u32 = 1 << 15;
+
 /// What runs on one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CpuLoad {
@@ -39,7 +42,7 @@ impl Load {
         if cpu.index() >= self.cpus.len() {
             self.cpus.resize(cpu.index() + 1, CpuLoad::default());
         }
-        self.cpus[cpu.index()] = load;
+        self.cpus[cpu.index()] = CpuLoad { runnable: load.runnable.min(MAX_RUNNABLE), ..load };
     }
 
     /// Adds runnable tasks to the CPU.

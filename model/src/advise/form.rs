@@ -1,7 +1,8 @@
 //! From a placement to the widest form of it that is proven and that the caller can apply.
 
 use super::{
-    Error, Kernel, Objective, Policy, Proof, Request, Smt,
+    Error, Objective, Policy, Proof, Request, Smt,
+    launched::Launched,
     objective::Judge,
     placement::Wish,
     proof::{Outcome, Prover},
@@ -9,8 +10,7 @@ use super::{
 };
 use crate::{
     cpuset::{Cpu, CpuSet},
-    load::Load,
-    predict::{Host, Run, Tally, origins, place},
+    predict::{Parent, Prediction, Run, best_fullest},
     topology::Level,
 };
 
@@ -56,7 +56,7 @@ pub struct Attempt {
 pub struct Advice {
     /// The form.
     pub form: Form,
-    /// Its masks: one for NONE and MASK, several for SPLIT, one for each task with PER_TASK.
+    /// Its masks: one for NONE and MASK, several for SPLIT, with PER_TASK one for each task or one that several share.
     pub parts: Vec<Part>,
     /// Whether it is proven. If not, no form that the caller can apply is, and this one piles up least.
     pub proof: Proof,
@@ -68,10 +68,9 @@ pub struct Advice {
     pub objective: Objective,
     /// Whether no placement has a smaller vector, or for AUTO a smaller first component. If not, one may have.
     pub optimal: bool,
-    /// The worst central run under the likeliest kernel: under the allowed CPUs as one mask, and with the advice.
-    pub without: Run,
-    /// See [`Advice::without`].
-    pub with: Run,
+    /// What the likeliest kernel does with the advice: its central run from the worst origin. A launcher counts under the
+    /// mask as it was asked about; under narrower ones it sleeps in the end.
+    pub with: Prediction,
 }
 
 /// Finds the widest proven form.
@@ -82,22 +81,17 @@ pub struct Advice {
 pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let likeliest = request.kernels.first().ok_or(Error::NoKernel)?;
     let free = free_for(request)?;
+    let room = without_launcher(request, &free);
     let wish = Wish {
         topology: request.topology,
         load: request.load,
         ideal: request.ideal,
-        allowed: &free,
+        allowed: &room,
         tasks: request.tasks,
         smt: request.smt,
         origin: request.launch.origin,
     };
-    let judge = Judge {
-        topology: request.topology,
-        load: request.load,
-        allowed: &free,
-        policy: request.policy,
-        smt: request.smt,
-    };
+    let judge = judge(request, &free);
     let placed = wish.placed(request.policy);
     // AUTO is content with any run that does not pile up; the other policies hold the kernel to their shape.
     let any_shape = request.policy == Policy::Auto && request.smt != Smt::FullCores;
@@ -107,6 +101,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         kernels: request.kernels,
         load: request.load,
         launch: request.launch,
+        any_shape,
     };
 
     let whole = vec![Part {
@@ -120,24 +115,35 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let mut chosen = None;
     for (form, parts) in forms(request, &placed, &whole) {
         let told = parts == whole && (any_shape || !asked.is_safe());
-        let proof = if told { asked.clone() } else { prover.prove(&parts, accept) };
+        let mut proof = if told { asked.clone() } else { prover.prove(&parts, accept) };
         if proof.is_safe() {
-            chosen = Some((form, parts, proof));
-            break;
+            let launched = Launched { request, kernel: likeliest, parts: &parts, free: &free };
+            let (origin, run) = launched.worst();
+            if !run.tally.pile_up {
+                let with = launched.examined(origin);
+                chosen = Some((form, parts, proof, with));
+                break;
+            }
+            // Each part holds by itself, and together they do not.
+            proof.refute(likeliest.profile.name, origin, run);
         }
         attempts.push(Attempt { form, parts, proof });
     }
-    let (form, parts, mut proof) = match chosen {
+    let (form, parts, mut proof, with) = match chosen {
         Some(found) => found,
-        None => least_bad(&mut attempts).unwrap_or_else(|| (Form::Mask, whole.clone(), asked.clone())),
+        None => {
+            let (form, parts, proof) =
+                least_bad(&mut attempts).unwrap_or_else(|| (Form::Mask, whole.clone(), asked.clone()));
+            let launched = Launched { request, kernel: likeliest, parts: &parts, free: &free };
+            let with = launched.examined(launched.worst().0);
+            (form, parts, proof, with)
+        }
     };
     // A whole mask that piles up is told in `asked`; one that is safe and misses the policy's shape is an attempt.
     attempts.retain(|attempt| attempt.parts != whole || asked.is_safe());
     if request.with_margin && proof.is_safe() {
-        proof.margin = Some(prover.margin(&parts, accept));
+        proof.margin = prover.margin(&parts, accept);
     }
-    let without = worst_central_run(request, likeliest, &whole);
-    let with = worst_central_run(request, likeliest, &parts);
     Ok(Advice {
         optimal: wish.is_optimal(request.policy),
         form,
@@ -146,21 +152,26 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         asked,
         attempts,
         objective: judge.objective(&placed),
-        without,
         with,
     })
 }
 
+fn judge<'a>(request: &Request<'a>, allowed: &'a CpuSet) -> Judge<'a> {
+    let Request { topology, load, policy, smt, .. } = *request;
+    Judge { topology, load, allowed, policy, smt }
+}
+
+/// Without the launcher's CPU, if that is known and costs nothing: a task put there would share it while it runs.
+fn without_launcher(request: &Request<'_>, free: &CpuSet) -> CpuSet {
+    let launcher = request.launch.origin.filter(|_| request.launch.parent == Parent::Runs);
+    let best = |cpus: &CpuSet| best_fullest(cpus.iter().map(|cpu| request.load.runnable(cpu)), request.tasks);
+    let others = launcher.map_or_else(CpuSet::new, |cpu| free.difference(&cpu.into()));
+    if !others.is_empty() && best(&others) == best(free) { others } else { free.clone() }
+}
+
 /// How good any placement of the request's tasks would be; the CPUs ascending.
 pub fn objective(request: &Request<'_>, places: &[Cpu]) -> Objective {
-    let judge = Judge {
-        topology: request.topology,
-        load: request.load,
-        allowed: request.allowed,
-        policy: request.policy,
-        smt: request.smt,
-    };
-    judge.objective(places)
+    judge(request, request.allowed).objective(places)
 }
 
 /// The allowed CPUs, without cores of other jobs if those are not to be shared.
@@ -176,6 +187,9 @@ fn free_for(request: &Request<'_>) -> Result<CpuSet, Error> {
     }
     Ok(free)
 }
+
+/// The most masks that tasks are divided over; more are no simpler than an entry for each task.
+const MAX_PARTS: usize = 256;
 
 /// The forms that the caller can apply, widest first.
 fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Vec<Part>)> {
@@ -203,7 +217,7 @@ fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Ve
         for level in [Level::Package, Level::Node, Level::Llc] {
             let tight = split(request.topology, level, &placed.iter().copied().collect());
             let wide = split(request.topology, level, request.allowed);
-            for masks in [wide, tight] {
+            for masks in [wide, tight].into_iter().filter(|masks| masks.len() <= MAX_PARTS) {
                 let in_mask =
                     |mask: &CpuSet| placed.iter().copied().filter(|&cpu| mask.contains(cpu)).collect();
                 let parts = masks.into_iter().map(|mask| (in_mask(&mask), mask));
@@ -216,8 +230,12 @@ fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Ve
             }
         }
     }
-    if applies(Form::PerTask) || forms.is_empty() {
+    if applies(Form::PerTask) {
         forms.push((Form::PerTask, placed.iter().map(|&cpu| one_mask(&[cpu], CpuSet::from(cpu))).collect()));
+    }
+    // Nothing of what the caller can apply is to be had as such: the mask as it is, whatever it is called.
+    if forms.is_empty() {
+        forms.extend(request.can_apply.first().map(|&form| (form, whole.to_vec())));
     }
     forms
 }
@@ -232,42 +250,4 @@ fn least_bad(attempts: &mut Vec<Attempt>) -> Option<(Form, Vec<Part>, Proof)> {
     let best = attempts.iter().enumerate().min_by_key(|(index, attempt)| (fullest(attempt), *index))?.0;
     let Attempt { form, parts, proof } = attempts.remove(best);
     Some((form, parts, proof))
-}
-
-fn host<'h>(request: &Request<'h>, kernel: &Kernel<'h>, load: &'h Load) -> Host<'h> {
-    Host { topology: request.topology, domains: kernel.domains, profile: kernel.profile, load }
-}
-
-/// The central run of parts launched one after the other, from the worst origin of the first.
-fn worst_central_run(request: &Request<'_>, kernel: &Kernel<'_>, parts: &[Part]) -> Run {
-    let central = |first: Option<Cpu>| {
-        let mut load = request.load.clone();
-        let mut places = Vec::with_capacity(request.tasks as usize);
-        for (index, part) in parts.iter().enumerate() {
-            let given = request.launch.origin.filter(|&cpu| part.as_asked || part.cpus.contains(cpu));
-            let start = first.filter(|_| index == 0).or(given).or_else(|| part.cpus.first());
-            let Some(origin) = start else { continue };
-            let new =
-                place(host(request, kernel, &load), &request.launch.burst(&part.cpus, part.tasks, origin));
-            for &cpu in &new {
-                load.add(cpu, 1);
-            }
-            places.extend(new);
-        }
-        let origin = first.or(request.launch.origin).or_else(|| request.allowed.first());
-        let all =
-            request.launch.burst(request.allowed, request.tasks, origin.unwrap_or_else(|| Cpu::from(0)));
-        let tally: Tally = all.tally(host(request, kernel, request.load), &places);
-        Run { places, tally }
-    };
-    if request.launch.origin.is_some() {
-        return central(None);
-    }
-    let first =
-        parts.first().map(|part| origins(host(request, kernel, request.load), kernel.symmetry, &part.cpus));
-    let runs = first.into_iter().flatten().map(|origin| central(Some(origin.cpu)));
-    // The first of the worst.
-    let worst =
-        runs.enumerate().max_by(|(i, a), (j, b)| a.tally.severity().cmp(&b.tally.severity()).then(j.cmp(i)));
-    worst.map_or_else(|| central(None), |(_, run)| run)
 }

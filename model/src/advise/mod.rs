@@ -1,6 +1,7 @@
 //! Where to put tasks: a placement by policy, and the widest form of it that is proven.
 
 mod form;
+mod launched;
 mod objective;
 mod placement;
 mod proof;

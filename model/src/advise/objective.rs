@@ -130,8 +130,11 @@ impl Judge<'_> {
             if level.is_empty() {
                 return values;
             }
-            let part_of = |cpu: Cpu| level.iter().position(|llcs| llcs.iter().any(|llc| llc.contains(cpu)));
-            values.extend(descending(self.counts(places, part_of)));
+            let mut part_of = vec![None; self.topology.cpu_limit()];
+            for (part, llcs) in level.iter().enumerate() {
+                llcs.iter().flatten().for_each(|cpu| part_of[cpu.index()] = Some(part));
+            }
+            values.extend(descending(self.counts(places, |cpu| part_of[cpu.index()])));
         }
     }
 

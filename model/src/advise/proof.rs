@@ -73,6 +73,12 @@ pub struct Margin {
 }
 
 impl Proof {
+    /// Takes a proof back for a run of all parts together.
+    pub(super) fn refute(&mut self, profile: &'static str, origin: Cpu, run: Run) {
+        self.outcome = Outcome::Unsafe;
+        self.failure = Some(Failure { profile, origin, children: Children::JustStarted, part: 0, run });
+    }
+
     /// Whether no run piles up.
     pub fn is_safe(&self) -> bool {
         self.outcome == Outcome::Safe
@@ -86,6 +92,8 @@ pub(super) struct Prover<'a> {
     pub(super) kernels: &'a [Kernel<'a>],
     pub(super) load: &'a Load,
     pub(super) launch: Launch,
+    /// Every end of a run that does not pile up is accepted.
+    pub(super) any_shape: bool,
 }
 
 impl Prover<'_> {
@@ -110,49 +118,70 @@ impl Prover<'_> {
         work.proof()
     }
 
-    /// How many extra busy CPUs, placed worst, safe parts stand.
-    pub(super) fn margin(&self, parts: &[Part], accept: impl Fn(&Part, &Run) -> bool) -> Margin {
-        let mut loads = vec![self.load.clone()];
-        let mut runs = 0;
+    /// How many extra busy CPUs, placed worst, safe parts stand; `None` where tasks are pinned to single CPUs, which
+    /// stand none that is on their own.
+    pub(super) fn margin(&self, parts: &[Part], accept: impl Fn(&Part, &Run) -> bool) -> Option<Margin> {
+        if parts.iter().any(|part| part.cpus.len() == 1) {
+            return None;
+        }
+        let (mut loads, mut runs) = (vec![self.load.clone()], 0);
         for cpus in 1..=MAX_MARGIN {
             let mut busier: Vec<Load> = Vec::new();
             for load in &loads {
-                let Some(kernel) = self.kernels.first() else { break };
-                let host =
-                    Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
-                // One CPU of each class, allowed or not; what is allowed matters as much as what runs.
-                let allowed = parts.iter().fold(CpuSet::new(), |all, part| all.union(&part.cpus));
-                let outside = self.topology.online().difference(&allowed);
-                let classes = [&allowed, &outside].map(|cpus| origins(host, kernel.symmetry, cpus));
-                busier.extend(classes.iter().flatten().map(|class| {
+                for cpu in &self.every_look(parts, load) {
+                    if busier.len() >= MAX_RUNS as usize {
+                        return Some(Margin { cpus: cpus - 1, at_least: true });
+                    }
                     let mut load = load.clone();
-                    load.add(class.cpu, 1);
-                    load
-                }));
-            }
-            for load in &busier {
-                let proof = Prover { load, ..*self }.prove(parts, &accept);
-                runs += proof.runs;
-                let at_least = match proof.outcome {
-                    Outcome::Safe if runs <= MAX_RUNS => continue,
-                    Outcome::Unsafe => false,
-                    Outcome::Safe | Outcome::Cut => true,
-                };
-                return Margin { cpus: cpus - 1, at_least };
+                    load.add(cpu, 1);
+                    let proof = Prover { load: &load, ..*self }.prove(parts, &accept);
+                    runs += proof.runs;
+                    let at_least = match proof.outcome {
+                        Outcome::Unsafe => false,
+                        Outcome::Safe if runs <= MAX_RUNS => {
+                            busier.push(load);
+                            continue;
+                        }
+                        Outcome::Safe | Outcome::Cut => true,
+                    };
+                    return Some(Margin { cpus: cpus - 1, at_least });
+                }
             }
             loads = busier;
         }
-        Margin { cpus: MAX_MARGIN, at_least: true }
+        Some(Margin { cpus: MAX_MARGIN, at_least: true })
     }
 
-    /// What may run as one part is launched: nothing of the others, or all of them.
+    /// CPUs of which every other is the mirror image under every kernel. What is allowed matters as much as what runs.
+    fn every_look(&self, parts: &[Part], load: &Load) -> CpuSet {
+        let allowed = parts.iter().fold(CpuSet::new(), |all, part| all.union(&part.cpus));
+        let outside = self.topology.online().difference(&allowed);
+        let looks = self.kernels.iter().flat_map(|kernel| {
+            let host =
+                Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
+            [&allowed, &outside].map(|cpus| origins(host, kernel.symmetry, cpus))
+        });
+        looks.flatten().map(|class| class.cpu).collect()
+    }
+
+    /// What may run as one part is launched: none of the others, those before it, or all.
     fn loads_around(&self, parts: &[Part], index: usize) -> Vec<Load> {
-        let mut with_others = self.load.clone();
-        let others = parts.iter().enumerate().filter(|(other, _)| *other != index);
-        for cpu in others.flat_map(|(_, part)| &part.placed) {
-            with_others.add(*cpu, 1);
+        let with = |others: &mut dyn Iterator<Item = &Part>| {
+            let mut load = self.load.clone();
+            for cpu in others.flat_map(|part| &part.placed) {
+                load.add(*cpu, 1);
+            }
+            load
+        };
+        let (before, after) = (&parts[..index], &parts[index + 1..]);
+        let mut loads = vec![self.load.clone()];
+        if !before.is_empty() && !after.is_empty() {
+            loads.push(with(&mut before.iter()));
         }
-        if parts.len() > 1 { vec![self.load.clone(), with_others] } else { vec![with_others] }
+        if parts.len() > 1 {
+            loads.push(with(&mut before.iter().chain(after)));
+        }
+        loads
     }
 
     /// Follows all runs of one part; says whether all hold.
@@ -170,11 +199,12 @@ impl Prover<'_> {
         let starts = match given {
             Some(cpu) => vec![cpu],
             // A part that is the mirror image of one that holds, holds.
-            None if !work.held.insert((
-                kernel.profile.name,
-                look(host, kernel.symmetry, &part.cpus),
-                part.tasks,
-            )) =>
+            None if self.any_shape
+                && !work.held.insert((
+                    kernel.profile.name,
+                    look(host, kernel.symmetry, &part.cpus),
+                    part.tasks,
+                )) =>
             {
                 return true;
             }

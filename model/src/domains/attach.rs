@@ -18,7 +18,7 @@ impl Domains {
         let online_nodes = topology.nodes().len();
         let mut sets = Sets::default();
         let mut shared: Interner<Shared> = Interner::default();
-        let mut rings = Rings::default();
+        let mut rings = Rings::new();
         let mut links = Vec::new();
         let mut chains = vec![0..0; topology.cpu_limit()];
 
@@ -34,6 +34,10 @@ impl Domains {
                     continue;
                 }
                 let ring = rings.of(&raw, &mut sets, cpu, index);
+                // So does one whose only group leaves it nothing to balance, and that wakes nobody from afar.
+                if ring.len == 1 && !level.flags.balance_fork {
+                    continue;
+                }
                 attached.push(Shared {
                     kind: level.kind,
                     flags: level.flags,
@@ -59,6 +63,7 @@ impl Domains {
             groups,
             shared: shared.items,
             rings: rings.pool,
+            numa_groups_divide: rings.is_partition,
             links,
             chains,
             member_of,
@@ -145,7 +150,6 @@ impl Sets {
 }
 
 /// Group rings as each CPU sees them, in one pool.
-#[derive(Default)]
 struct Rings {
     /// Indices of groups. A ring that many CPUs see, each from its own group on, stands there twice in a row.
     pool: Vec<u32>,
@@ -153,9 +157,15 @@ struct Rings {
     common: HashMap<(usize, Cpu), (Ring, HashMap<u32, u32>)>,
     /// Rings of NUMA levels, by level, the CPU's own group, the span, and the CPU at which the walk goes on.
     private: HashMap<(usize, *const CpuSet, *const CpuSet, Option<Cpu>), Ring>,
+    /// The groups of each NUMA level divide its span, none left out and none twice.
+    is_partition: bool,
 }
 
 impl Rings {
+    fn new() -> Self {
+        Self { pool: Vec::new(), common: HashMap::new(), private: HashMap::new(), is_partition: true }
+    }
+
     /// The groups of the CPU's domain at a raw level, the group that holds the CPU first.
     fn of(&mut self, raw: &RawChains, sets: &mut Sets, cpu: Cpu, index: usize) -> Ring {
         let level = &raw.of(cpu)[index];
@@ -163,11 +173,13 @@ impl Rings {
         if level.flags.numa {
             let next = level.span.difference(&own).next_wrapping(cpu);
             let key = (index, Rc::as_ptr(&own), Rc::as_ptr(&level.span), next);
-            let pool = &mut self.pool;
+            let Self { pool, is_partition, .. } = self;
             return *self.private.entry(key).or_insert_with(|| {
                 let groups = overlap_ring(raw, cpu, index);
                 let members: usize = groups.iter().map(|group| group.len()).sum();
-                let overlaps = members != level.span.len();
+                let covered = groups.iter().fold(CpuSet::new(), |all, group| all.union(group)).len();
+                *is_partition &= members == level.span.len() && covered == members;
+                let overlaps = members != covered;
                 Ring { overlaps, ..add_ring(pool, groups.iter().map(|group| sets.intern(group))) }
             });
         }

@@ -95,6 +95,8 @@ pub struct Domains {
     shared: Vec<Shared>,
     /// Indices of groups, ring after ring.
     rings: Vec<u32>,
+    /// The groups of each NUMA level divide its span, none left out and none twice.
+    numa_groups_divide: bool,
     /// Indices into `shared`, lowest level first, chain after chain.
     links: Vec<u32>,
     /// For each CPU its chain in `links`; empty for CPUs without domains.
@@ -152,6 +154,12 @@ impl Domains {
         }
     }
 
+    /// Whether the groups of each NUMA level divide its span. If not, they hang on the order of CPU numbers, and nodes at
+    /// the same distances from all others need not see the same.
+    pub(crate) fn numa_groups_divide(&self) -> bool {
+        self.numa_groups_divide
+    }
+
     /// How many groups the domain with the most has: what a placement costs at most.
     pub fn widest(&self) -> usize {
         self.shared.iter().map(|domain| domain.ring.len as usize).max().unwrap_or(0)
@@ -203,6 +211,11 @@ impl<'a> Domain<'a> {
     /// Equal for equal spans of one host's domains.
     pub(crate) fn span_id(self) -> u32 {
         self.shared.span
+    }
+
+    /// Equal for equal rings of NUMA groups of one host's domains.
+    pub(crate) fn ring_id(self) -> u64 {
+        u64::from(self.shared.ring.start)
     }
 
     /// Its CPUs.

@@ -240,6 +240,7 @@ fn numa_stays(rule: NumaForkRule, domain: View<'_>, local: &GroupStats, idlest: 
         NumaForkRule::Less => tasks < limit,
         NumaForkRule::NotMore => tasks <= limit,
         NumaForkRule::PlusOneLess => tasks + 1 < limit,
+        // n + 1 <= I is n < I.
         NumaForkRule::PlusOneNotMore => tasks < limit,
         NumaForkRule::PlusOneLessAllowed => tasks + 1 < narrowed,
         NumaForkRule::PlusOneNotMoreAllowed => tasks < narrowed,

@@ -205,6 +205,12 @@ const EXAMINED: usize = 4096;
 
 /// The central run of a burst, with what of it is noise.
 pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
+    if burst.allowed.len() == 1 {
+        let determined = Determined { cpu: true, llc: true, node: true, package: true };
+        let places = place(host, burst);
+        let tasks = places.iter().map(|&cpu| Placed { cpu, determined }).collect();
+        return Prediction { origin: burst.origin, tasks, tally: burst.tally(host, &places) };
+    }
     let (walk, mut state) = (burst.walk(), burst.start(host));
     let everywhere = host.topology.online();
     let certain = Determined { cpu: true, llc: true, node: true, package: true };

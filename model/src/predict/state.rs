@@ -86,6 +86,8 @@ pub(crate) struct State<'a> {
     /// CPUs with two tasks or more, and how many there are.
     crowded: Vec<u64>,
     crowds: u32,
+    /// Those that had them before the burst.
+    crowded_before: Vec<u64>,
     groups: Vec<GroupStats>,
     /// Groups and tied CPUs that were looked at.
     looks: u64,
@@ -104,6 +106,7 @@ impl<'a> State<'a> {
             idle: vec![u64::MAX; words],
             crowded: vec![0; words],
             crowds: 0,
+            crowded_before: Vec::new(),
             groups: vec![GroupStats::default(); domains.groups().len()],
             looks: 0,
         };
@@ -114,6 +117,7 @@ impl<'a> State<'a> {
                 state.mark_busy(cpu, tasks);
             }
         }
+        state.crowded_before = state.crowded.clone();
         state
     }
 
@@ -230,19 +234,22 @@ impl<'a> State<'a> {
         kept.flat_map(|(index, word)| cpuset::cpus_of_word(index, word))
     }
 
-    /// Whether load balancing inside the group could mark it as imbalanced: some queue there has two tasks or more,
-    /// and some CPU there is idle that the tasks may not use. Wider than the kernel's own condition.
+    /// Whether load balancing inside the group could mark it as imbalanced: an idle CPU there is refused by the tasks of
+    /// a queue of two or more. The job's own tasks refuse CPUs outside their mask; what the tasks refuse that ran
+    /// before is not known, so any. Wider than the kernel's own condition.
     #[doc(alias = "sg_imbalanced")]
     #[doc(alias = "SOME_PINNED")]
     pub(crate) fn can_be_marked(&self, group: u32) -> bool {
         if self.crowds == 0 {
             return false;
         }
-        let (mut crowded, mut idle) = (0, 0);
+        let (mut crowded, mut crowded_before, mut idle, mut idle_outside) = (0, 0, 0, 0);
         for (i, word) in self.domains.groups()[group as usize].words() {
             crowded |= word & self.crowded[i];
-            idle |= word & self.idle[i] & !self.allowed.word(i);
+            crowded_before |= word & self.crowded_before[i];
+            idle |= word & self.idle[i];
+            idle_outside |= word & self.idle[i] & !self.allowed.word(i);
         }
-        crowded != 0 && idle != 0
+        (crowded != 0 && idle_outside != 0) || (crowded_before != 0 && idle != 0)
     }
 }

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 pub struct Symmetry {
     /// For each CPU the narrowest span that holds it.
     above_cpu: Vec<u32>,
-    /// What tells the CPU apart whatever runs: its package, how many domains it has.
+    /// What tells the CPU apart whatever runs: its package and what its domains are like.
     cpu_label: Vec<u64>,
     /// For each span the next wider one; the host, at 0, is its own.
     above: Vec<u32>,
@@ -38,7 +38,7 @@ impl Symmetry {
     pub fn new(topology: &Topology, domains: &Domains) -> Self {
         let mut tree = Self { above_cpu: Vec::new(), cpu_label: Vec::new(), above: vec![0], label: vec![0] };
         let mut known: HashMap<Span, u32> = HashMap::new();
-        let classes = node_classes(topology);
+        let classes = node_classes(topology, domains.numa_groups_divide());
         tree.above_cpu = vec![0; topology.cpu_limit()];
         tree.cpu_label = vec![0; topology.cpu_limit()];
         for cpu in topology.online() {
@@ -60,7 +60,22 @@ impl Symmetry {
             }
             let package = topology.unit_of(Level::Package, cpu).unwrap_or(0);
             tree.above_cpu[cpu.index()] = above;
-            tree.cpu_label[cpu.index()] = mix(&[package as u64, domains.of(cpu).len() as u64]);
+            // A core that fills its node is no LLC that fills it: their domains weigh tasks otherwise.
+            let chain = domains.of(cpu).flat_map(|domain| {
+                [
+                    u64::from(domain.weight()),
+                    u64::from(domain.imbalance_pct()),
+                    u64::from(domain.imb_numa_nr()),
+                ]
+            });
+            let mut chain: Vec<u64> = std::iter::once(package as u64).chain(chain).collect();
+            if !domains.numa_groups_divide() {
+                // Which groups a CPU sees hangs on its number.
+                chain.extend(
+                    domains.of(cpu).filter(|domain| domain.flags().numa).map(|domain| domain.ring_id()),
+                );
+            }
+            tree.cpu_label[cpu.index()] = mix(&chain);
         }
         tree
     }
@@ -93,12 +108,13 @@ impl Symmetry {
 }
 
 /// For each NUMA node with CPUs, the first of those that could change places with it.
-fn node_classes(topology: &Topology) -> Vec<u64> {
+fn node_classes(topology: &Topology, groups_divide: bool) -> Vec<u64> {
     let nodes = topology.cpu_nodes();
     let distance = |a: usize, b: usize| topology.distance(nodes[a], nodes[b]);
     let others = |a: usize, b: usize| (0..nodes.len()).filter(move |&c| c != a && c != b);
     let swappable = |a: usize, b: usize| {
-        distance(a, a) == distance(b, b)
+        groups_divide
+            && distance(a, a) == distance(b, b)
             && distance(a, b) == distance(b, a)
             && others(a, b).all(|c| distance(a, c) == distance(b, c) && distance(c, a) == distance(c, b))
     };

@@ -101,7 +101,9 @@ impl Walk<'_> {
         }
         let mut idle = state.idle_allowed_in(group).filter(|&c| !self.runs_itself_on(c));
         let kept = if self.idle.is_empty() { idle.next() } else { self.most_recent(idle) };
-        kept.or_else(|| state.allowed_in(group).min_by_key(|&c| self.load(state, c))).unwrap_or(cpu)
+        let busy = |&c: &Cpu| state.queue(c).tasks > 0 || self.runs_itself_on(c);
+        kept.or_else(|| state.allowed_in(group).filter(busy).min_by_key(|&c| self.load(state, c)))
+            .unwrap_or(cpu)
     }
 
     fn most_recent(&self, idle: impl Iterator<Item = Cpu>) -> Option<Cpu> {

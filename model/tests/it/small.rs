@@ -8,7 +8,7 @@ use berth_model::{
     load::CpuLoad,
     predict::{Burst, Entry, IdleCpu, Parent},
     profile,
-    topology::{Level, Shape},
+    topology::{Level, Shape, Topology},
 };
 
 #[test]
@@ -78,7 +78,7 @@ fn the_shallowest_then_the_most_recently_idled() {
 fn a_cpu_without_domains_keeps_its_children() {
     let mut description = Shape { packages: 2, cores: 4, ..Shape::default() }.describe();
     description.isolated = cpus("2-3");
-    let bench = Bench::named(&berth_model::topology::Topology::try_new(description).unwrap(), "v6.19");
+    let bench = Bench::named(&Topology::try_new(description).unwrap(), "v6.19");
     assert_eq!(bench.places(&Burst::forks(&cpus("2-3"), 2, cpu(2))), [2, 2]);
     assert_eq!(
         bench.split(Level::Node, &bench.places(&Burst::forks(&cpus("0-7"), 4, cpu(0)))).iter().sum::<usize>(),
@@ -86,4 +86,24 @@ fn a_cpu_without_domains_keeps_its_children() {
     );
     // From outside, the fallback takes the lowest allowed CPU of the parent's node.
     assert_eq!(bench.places(&Burst::forks(&cpus("2-3"), 2, cpu(0))), [2, 2]);
+}
+
+/// Six nodes of one CPU at distances that differ by direction: CPU 1's top level has the groups {1} and {1-5}, of which
+/// both are its own, so that nothing leaves it.
+#[test]
+fn a_second_group_that_holds_the_cpu_is_local_too() {
+    let rows = [
+        [10, 11, 21, 11, 21, 21],
+        [30, 10, 30, 30, 30, 30],
+        [30, 11, 10, 11, 11, 11],
+        [30, 30, 30, 10, 30, 30],
+        [30, 11, 11, 11, 10, 11],
+        [30, 11, 11, 11, 11, 10],
+    ];
+    let mut description = Shape { packages: 6, ..Shape::default() }.describe();
+    description.distances = Some(rows.iter().map(|row| row.to_vec()).collect());
+    for profile in ["v6.12", "v6.19"] {
+        let bench = Bench::named(&Topology::try_new(description.clone()).unwrap(), profile);
+        assert_eq!(bench.places(&Burst::forks(&cpus("0-5"), 2, cpu(1))), [1, 1], "{profile}");
+    }
 }

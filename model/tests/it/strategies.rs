@@ -4,7 +4,7 @@ use berth_model::{
     Cpu, CpuSet,
     load::{CpuLoad, Load},
     profile::{self, Profile},
-    topology::{Processor, Shape, Topology},
+    topology::{Description, NodeDescription, Processor, PuDescription, Shape, Topology},
 };
 use proptest::{collection::vec, prelude::*, sample};
 
@@ -27,6 +27,71 @@ pub(crate) fn topology() -> impl Strategy<Value = Topology> {
             Topology::try_new(description).unwrap()
         },
     )
+}
+
+/// Hosts as no vendor builds them: nodes of other sizes, LLCs over node borders, CPU numbers in any order and with holes,
+/// any distances, the same both ways or not.
+pub(crate) fn irregular() -> impl Strategy<Value = Topology> {
+    let nodes = vec((1u32..=4, 1u32..=2, 0u32..=2), 2..=6);
+    (
+        nodes,
+        vec(sample::select(vec![11u32, 12, 16, 20, 21, 30, 32, 40]), 36),
+        any::<bool>(),
+        0u32..=3,
+        any::<u64>(),
+    )
+        .prop_map(|(nodes, distances, both_ways, holes, order)| {
+            let count = nodes.len();
+            let mut pus = Vec::new();
+            let mut core = 0;
+            for (node, &(cores, threads, llc)) in (0u32..).zip(&nodes) {
+                for _ in 0..cores {
+                    core += 1;
+                    for _ in 0..threads {
+                        // Packages of two nodes; with an LLC kind of 2, two nodes share one.
+                        let llc = if llc == 2 {
+                            node / 2
+                        } else {
+                            100 + node * 10 + if llc == 1 { core } else { 0 }
+                        };
+                        pus.push(PuDescription {
+                            cpu: Cpu::from(0),
+                            package: node / 2,
+                            node,
+                            llc,
+                            cluster: None,
+                            core,
+                            capacity: 0,
+                        });
+                    }
+                }
+            }
+            let mut numbers: Vec<u16> = (0..).take(pus.len() + holes as usize).collect();
+            let mut random = order;
+            for last in (1..numbers.len()).rev() {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                numbers.swap(last, usize::try_from(random >> 33).unwrap() % (last + 1));
+            }
+            for (pu, number) in pus.iter_mut().zip(numbers) {
+                pu.cpu = Cpu::from(number);
+            }
+            let distance = |from: usize, to: usize| match (from == to, both_ways && from > to) {
+                (true, _) => 10,
+                (_, true) => distances[to * 6 + from],
+                _ => distances[from * 6 + to],
+            };
+            Topology::try_new(Description {
+                pus,
+                nodes: (0..).take(count).map(|id| NodeDescription { id, memory: None }).collect(),
+                distances: Some(
+                    (0..count).map(|from| (0..count).map(|to| distance(from, to)).collect()).collect(),
+                ),
+                processor: Processor { vendor: "AuthenticAMD".to_owned(), family: Some(0x19) },
+                ..Description::default()
+            })
+            .unwrap()
+        })
 }
 
 /// Every profile.

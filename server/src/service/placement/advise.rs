@@ -14,13 +14,10 @@ use crate::{
         prediction::{self, Outcome, Scene},
         snapshot,
     },
-    snapshot::{Machine, Snapshot},
+    snapshot::Snapshot,
 };
-use berth_model::{
-    advise::{Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective},
-    cpuset::Cpu,
-    load::Load,
-    predict::{Burst, Placed, Prediction, origins, place, predict},
+use berth_model::advise::{
+    Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective,
 };
 use berth_proto::v1::{self, verdict};
 use std::sync::Arc;
@@ -108,8 +105,11 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
     Ok(v1::AdviseResponse {
         advice: Some(frame.advice(&given)),
         without: under.worst(&without).map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
-        with: with(machine, &load, question, &given, covered)
-            .map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
+        with: Some(prediction::to_wire(
+            &with(&given, likeliest.profile.name, covered),
+            scene,
+            frame.detail(),
+        )),
         asked: Some(frame.proof(&given.asked, &whole)),
         attempts: given.attempts.iter().map(|attempt| frame.attempt(attempt)).collect(),
         reasons: reasons(&given, question, covered),
@@ -135,52 +135,17 @@ fn whole(question: &Question) -> Part {
     Part { cpus: question.allowed.clone(), tasks: question.tasks, placed: Vec::new(), as_asked: true }
 }
 
-/// What the likeliest kernel does with the advice: its parts launched one after the other, from the worst origin.
-fn with(
-    machine: &Machine,
-    load: &Load,
-    question: &Question,
-    advice: &Advice,
-    covered: bool,
-) -> Option<Outcome> {
-    let under = machine.kernels.first()?;
-    let given = question.launch.origin;
-    let inside = |part: &Part| given.filter(|&cpu| part.as_asked || part.cpus.contains(cpu));
-    let (first, rest) = advice.parts.split_first()?;
-    let host = machine.host(under, load);
-    let worst_first = || {
-        let tally = |origin: Cpu| {
-            let burst = question.launch.burst(&first.cpus, first.tasks, origin);
-            burst.tally(host, &place(host, &burst))
-        };
-        let each = origins(host, &under.symmetry, &first.cpus).into_iter().map(|origin| origin.cpu);
-        each.rev().max_by_key(|&cpu| tally(cpu).severity())
-    };
-    let origin = inside(first).or_else(worst_first).or_else(|| first.cpus.first())?;
-
-    let mut now = load.clone();
-    let mut tasks: Vec<Placed> = Vec::new();
-    for (part, origin) in std::iter::once((first, Some(origin)))
-        .chain(rest.iter().map(|part| (part, inside(part).or_else(|| part.cpus.first()))))
-    {
-        let new =
-            predict(machine.host(under, &now), &question.launch.burst(&part.cpus, part.tasks, origin?)).tasks;
-        new.iter().for_each(|placed| now.add(placed.cpu, 1));
-        tasks.extend(new);
-    }
-    let places: Vec<Cpu> = tasks.iter().map(|placed| placed.cpu).collect();
-    let all: Burst<'_> = question.launch.burst(&question.allowed, question.tasks, origin);
-    let tally = all.tally(host, &places);
+/// What the likeliest kernel does with the advice.
+fn with(advice: &Advice, profile: &'static str, covered: bool) -> Outcome {
     let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
     let (verdict, determined) = match advice.proof.outcome {
         _ if !covered && needs_model => (verdict::Value::Unknown, false),
         ProofOutcome::Safe => (verdict::Value::NoPileUp, true),
-        _ if tally.pile_up => (verdict::Value::PileUp, false),
         ProofOutcome::Unsafe => (verdict::Value::PileUp, false),
+        ProofOutcome::Cut if advice.with.tally.pile_up => (verdict::Value::PileUp, false),
         ProofOutcome::Cut => (verdict::Value::Unknown, false),
     };
-    let central = Prediction { origin, tasks, tally };
-    Some(Outcome { profile: under.profile.name, central, verdict, determined, others: Vec::new() })
+    Outcome { profile, central: advice.with.clone(), verdict, determined, others: Vec::new() }
 }
 
 fn warn_of_advice(advice: &Advice, warnings: &mut Warnings) {
