@@ -56,8 +56,8 @@ impl Exit {
             Self::Usage => "the command line cannot be used, or a file that it names cannot be read",
             Self::NoAnswer => "no answer: nobody listens there, time ran out, the server is busy or starting",
             Self::Fault => "a fault of this command, such as an answer that could not be written",
-            Self::PileUp => "predict --check: the tasks pile up",
-            Self::NotKnown => "predict --check: it is not known whether they do",
+            Self::PileUp => "--check: the tasks pile up, or what is advised is not safe",
+            Self::NotKnown => "--check: that is not known",
         }
     }
 

@@ -15,6 +15,13 @@ pub enum Policy {
     Compact,
 }
 
+impl Policy {
+    /// Its name in the contract.
+    pub fn name(self) -> &'static str {
+        v1::policy::Value::from(self).as_str_name()
+    }
+}
+
 impl From<Policy> for v1::policy::Value {
     fn from(policy: Policy) -> Self {
         match policy {

@@ -38,7 +38,7 @@ Examples:
     berth predict -n 8
     berth predict -n 8 --cpus 0-7
 
-  A host that is not here, under two kernels (its XML: `lstopo --of xml host.xml`, typed there):
+  A host that is not here, under two kernels (its XML: `lstopo --of xml --export-xml-flags v2 host.xml`, typed there):
     berth predict -n 176 --cpus 0-175 --from 0 --host-xml host.xml --kernel 6.12.95
     berth predict -n 176 --cpus 0-175 --from 0 --host-xml host.xml --kernel 6.18.39
 
@@ -57,8 +57,9 @@ Examples:
   berth advise -n 8 --cpus 0-63 --form per-task     a CPU for each task, for OpenMP and Slurm
   berth advise -n 176 --cpus 0-175 --host-xml host.xml --kernel 6.12.95
 
-  In a script, the masks and the number of tasks for each:
-    berth advise -n 8 -o json | jq -r '.advice.parts[]? | \"\\(.tasks) \\(.cpus)\"'";
+  In a script, the tasks and the mask of each part or, with per-task, of each task; nothing for NONE, do not bind:
+    berth advise -n 8 --check -o json > advice.json &&
+      jq -r '.advice | (.parts // .tasks // [])[] | \"\\(.tasks // 1) \\(.cpus)\"' advice.json";
 
 /// `berth info --help`.
 pub(super) const INFO: &str = "\

@@ -1,6 +1,6 @@
 //! Flags that say which tasks a question is about.
 
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 
 use super::Launch;
 
@@ -15,7 +15,7 @@ pub struct LaunchArgs {
     ///
     /// By Linux's CPU numbers, in any form that Linux tools print: 0-15,320-335; with strides 0-30:2; a hex mask 0xff;
     /// groups of 32 bits ffffffff,00000000.
-    #[arg(short, long, value_name = "CPUS", visible_alias = "allowed")]
+    #[arg(short, long, value_name = "CPUS", visible_alias = "allowed", value_parser = NonEmptyStringValueParser::new())]
     pub cpus: Option<String>,
     /// The CPU that their parent runs on while it forks them. Default: each one it may be on, the worst is shown
     #[arg(long, value_name = "CPU")]

@@ -95,7 +95,7 @@ pub enum Command {
     ///
     /// Runs the rules of the host's kernel for each task in turn and shows how many land on each package, NUMA node,
     /// last-level cache (LLC) and CPU. PILE_UP means that the fullest allowed CPU holds more tasks than the best possible
-    /// placement would give it. What hangs on state that user space cannot see is called undetermined.
+    /// placement would give it; the parent counts while it forks, and not in the outcome. What depends on state that user space cannot see is called undetermined.
     #[command(after_help = examples::PREDICT)]
     Predict(Predict),
     /// Show where to put new tasks, and the proof
@@ -173,10 +173,10 @@ pub struct Advise {
     #[command(flatten)]
     pub launch: LaunchArgs,
     /// How the tasks should lie towards each other
-    #[arg(long, value_enum, default_value_t, help_heading = WISHES)]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, help_heading = WISHES)]
     pub policy: Policy,
     /// What to do with the hardware threads of one core
-    #[arg(long, value_enum, default_value_t, help_heading = WISHES)]
+    #[arg(long, value_enum, ignore_case = true, default_value_t, help_heading = WISHES)]
     pub smt: Smt,
     /// The forms that the launcher can apply; several with commas. Default: all
     ///
@@ -195,6 +195,9 @@ pub struct Advise {
     /// Show the placement behind the advice, its objective, and the runners-up with the reason each lost
     #[arg(long, help_heading = ANSWER)]
     pub explain: bool,
+    /// End with 10 if what is advised is not safe, with 11 if that is not known
+    #[arg(long, help_heading = ANSWER)]
+    pub check: bool,
 }
 
 /// `berth profiles`.

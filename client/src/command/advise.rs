@@ -1,12 +1,12 @@
 //! `berth advise`.
 
 use berth_proto::v1::{
-    AdviseRequest, form, launch, placement_service_client::PlacementServiceClient, policy, smt,
+    AdviseRequest, form, launch, placement_service_client::PlacementServiceClient, policy, proof, smt,
 };
 
-use super::{Answer, Asker, view};
+use super::{Answer, Asker, several_kernels, view};
 use crate::{
-    Error,
+    Error, Exit,
     cli::{Advise, Form},
     connection::MAX_ANSWER,
     render::{self, Question},
@@ -20,10 +20,19 @@ pub(super) async fn answer(args: &Advise, asker: &Asker) -> Result<Answer, Error
             client.advise(request).await
         })
         .await?;
-    let question = Question::new(&args.launch, &args.kernel, &args.host, &args.load);
+    let question = Question::new(&args.launch, &args.kernel, &args.host, &args.load).with_policy(args.policy);
     let document = asker
         .document("AdviseResponse", &response, |response, page| render::advise(&question, response, page))?;
-    Ok(Answer::of_server(document, response.warnings))
+    let proof = response.advice.as_ref().and_then(|advice| advice.proof.as_ref());
+    let exit = match proof.map_or(proof::Result::NotProven, |proof| proof.result()) {
+        _ if !args.check => Exit::Answered,
+        proof::Result::Safe => Exit::Answered,
+        proof::Result::Unsafe => Exit::PileUp,
+        proof::Result::Cut | proof::Result::NotProven => Exit::NotKnown,
+    };
+    let mut warnings = response.warnings;
+    warnings.extend(several_kernels(response.profile.as_ref(), &args.kernel));
+    Ok(Answer { exit, ..Answer::of_server(document, warnings) })
 }
 
 fn request(args: &Advise) -> Result<AdviseRequest, Error> {

@@ -8,12 +8,12 @@ mod predict;
 mod profiles;
 mod topology;
 
-use berth_proto::v1::{Warning, view};
+use berth_proto::v1::{ProfileChoice, Warning, view};
 use prost::Message;
 
 use crate::{
     Error, Exit,
-    cli::{Command, Output},
+    cli::{Command, KernelArgs, Output},
     connection::Connection,
     json,
     text::Page,
@@ -72,6 +72,19 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Profiles(args) => profiles::answer(args, asker).await,
         Command::Completions { shell } => Ok(completions::answer(*shell)),
     }
+}
+
+/// What would tell which of several kernels it is.
+fn several_kernels(profile: Option<&ProfileChoice>, args: &KernelArgs) -> Option<Warning> {
+    let untold = profile.is_some_and(|choice| !choice.others.is_empty()) && args.profile.is_none();
+    let more = match (&args.kernel, &args.kernel_version) {
+        (None, _) => "--kernel \"$(uname -r)\" and --kernel-version \"$(uname -v)\"",
+        (Some(_), None) => "--kernel-version \"$(uname -v)\"",
+        (Some(_), Some(_)) => return None,
+    };
+    let message =
+        format!("It may be one of several kernels, and the worst counts: {more} of that host tell which.");
+    untold.then(|| Warning { message, ..Warning::default() })
 }
 
 fn view(full: bool) -> i32 {

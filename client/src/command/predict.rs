@@ -2,7 +2,7 @@
 
 use berth_proto::v1::{PredictRequest, launch, placement_service_client::PlacementServiceClient, verdict};
 
-use super::{Answer, Asker, view};
+use super::{Answer, Asker, several_kernels, view};
 use crate::{
     Error, Exit,
     cli::Predict,
@@ -39,5 +39,7 @@ pub(super) async fn answer(args: &Predict, asker: &Asker) -> Result<Answer, Erro
         verdict::Value::Unknown if args.check => Exit::NotKnown,
         _ => Exit::Answered,
     };
-    Ok(Answer { exit, ..Answer::of_server(document, response.warnings) })
+    let mut warnings = response.warnings;
+    warnings.extend(several_kernels(response.profile.as_ref(), &args.kernel));
+    Ok(Answer { exit, ..Answer::of_server(document, warnings) })
 }

@@ -4,7 +4,7 @@ use berth_proto::v1::{ProfileChoice, Snapshot};
 
 use super::kernel;
 use crate::{
-    cli::{HostArgs, HostLoadArgs, KernelArgs, Launch, LaunchArgs},
+    cli::{HostArgs, HostLoadArgs, KernelArgs, Launch, LaunchArgs, Policy},
     text::{Text, Tone, cpus, numbers},
 };
 
@@ -17,6 +17,7 @@ pub(crate) struct Question {
     launch: Launch,
     host: String,
     kernel: String,
+    policy: Option<Policy>,
     load_given: bool,
     idle: bool,
 }
@@ -30,9 +31,15 @@ impl Question {
             launch: tasks.launch,
             host: host.label(),
             kernel: kernel.kernel.clone().unwrap_or_default(),
+            policy: None,
             load_given: load.host_load.is_some(),
             idle: load.host_idle,
         }
+    }
+
+    /// The same with how the tasks should lie towards each other.
+    pub(crate) fn with_policy(self, policy: Policy) -> Self {
+        Self { policy: Some(policy), ..self }
     }
 
     /// The block that an answer starts with.
@@ -48,6 +55,7 @@ impl Question {
         text.heading("Question");
         text.fields([
             plain("tasks", numbers::grouped(self.tasks.into())),
+            plain("policy", self.policy.map(Policy::name).unwrap_or_default().to_owned()),
             plain("allowed", cpus::counted(allowed, verbose)),
             plain("parent", self.parent()),
             plain("host", self.host.clone()),

@@ -68,8 +68,10 @@ pub struct Advice {
     pub objective: Objective,
     /// Whether no placement has a smaller vector, or for AUTO a smaller first component. If not, one may have.
     pub optimal: bool,
-    /// What the likeliest kernel does with the advice: its central run from the worst origin. A launcher counts under the
-    /// mask as it was asked about; under narrower ones it sleeps in the end.
+    /// The profile under which [`Advice::with`] was found: the first under which the allowed CPUs as one mask pile up,
+    /// else the likeliest.
+    pub judged_by: &'static str,
+    /// What that kernel does with the advice: its central run from the worst origin.
     pub with: Prediction,
 }
 
@@ -79,7 +81,7 @@ pub struct Advice {
 ///
 /// [`Error::NoFreeCore`] if cores are not to be shared and none is free; [`Error::NoKernel`] without kernels.
 pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
-    let likeliest = request.kernels.first().ok_or(Error::NoKernel)?;
+    let likeliest = *request.kernels.first().ok_or(Error::NoKernel)?;
     let free = free_for(request)?;
     let room = without_launcher(request, &free);
     let wish = Wish {
@@ -111,13 +113,17 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         as_asked: true,
     }];
     let asked = prover.prove(&whole, |_, _| true);
+    // Outcomes are told under the kernel that fails the mask, if one does: a likelier one may hide what is at stake.
+    let failing = asked.failure.as_ref().map(|failure| failure.profile);
+    let judged_by =
+        request.kernels.iter().find(|kernel| Some(kernel.profile.name) == failing).unwrap_or(&likeliest);
     let mut attempts = Vec::new();
     let mut chosen = None;
     for (form, parts) in forms(request, &placed, &whole) {
         let told = parts == whole && (any_shape || !asked.is_safe());
         let mut proof = if told { asked.clone() } else { prover.prove(&parts, accept) };
         if proof.is_safe() {
-            let launched = Launched { request, kernel: likeliest, parts: &parts, free: &free };
+            let launched = Launched { request, kernel: judged_by, parts: &parts, free: &free };
             let (origin, run) = launched.worst();
             if !run.tally.pile_up {
                 let with = launched.examined(origin);
@@ -125,7 +131,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
                 break;
             }
             // Each part holds by itself, and together they do not.
-            proof.refute(likeliest.profile.name, origin, run);
+            proof.refute(judged_by.profile.name, origin, run);
         }
         attempts.push(Attempt { form, parts, proof });
     }
@@ -134,7 +140,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         None => {
             let (form, parts, proof) =
                 least_bad(&mut attempts).unwrap_or_else(|| (Form::Mask, whole.clone(), asked.clone()));
-            let launched = Launched { request, kernel: likeliest, parts: &parts, free: &free };
+            let launched = Launched { request, kernel: judged_by, parts: &parts, free: &free };
             let with = launched.examined(launched.worst().0);
             (form, parts, proof, with)
         }
@@ -152,6 +158,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         asked,
         attempts,
         objective: judge.objective(&placed),
+        judged_by: judged_by.profile.name,
         with,
     })
 }
@@ -163,7 +170,8 @@ fn judge<'a>(request: &Request<'a>, allowed: &'a CpuSet) -> Judge<'a> {
 
 /// Without the launcher's CPU, if that is known and costs nothing: a task put there would share it while it runs.
 fn without_launcher(request: &Request<'_>, free: &CpuSet) -> CpuSet {
-    let launcher = request.launch.origin.filter(|_| request.launch.parent == Parent::Runs);
+    let launcher =
+        request.launch.origin.filter(|_| matches!(request.launch.parent, Parent::Waits | Parent::Runs));
     let best = |cpus: &CpuSet| best_fullest(cpus.iter().map(|cpu| request.load.runnable(cpu)), request.tasks);
     let others = launcher.map_or_else(CpuSet::new, |cpu| free.difference(&cpu.into()));
     if !others.is_empty() && best(&others) == best(free) { others } else { free.clone() }

@@ -1,10 +1,10 @@
 //! What a kernel does with an advice: its parts launched one after the other.
 
-use super::{Kernel, Launch, Part, Request};
+use super::{Kernel, Part, Request};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Burst, Host, Parent, Placed, Prediction, Run, Tally, origins, place, predict},
+    predict::{Burst, Host, Placed, Prediction, Run, Tally, origins, place, predict},
 };
 
 /// The most origins that are tried.
@@ -76,12 +76,8 @@ impl Launched<'_> {
     }
 
     fn tally(&self, origin: Cpu, places: &[Cpu]) -> Tally {
-        let launch = if self.parts.iter().any(|part| part.as_asked) {
-            self.request.launch
-        } else {
-            Launch { parent: Parent::Sleeps, ..self.request.launch }
-        };
-        launch.burst(self.free, self.request.tasks, origin).tally(self.host(self.request.load), places)
+        let burst = self.request.launch.burst(self.free, self.request.tasks, origin);
+        burst.tally(self.host(self.request.load), places)
     }
 
     fn host<'h>(&'h self, load: &'h Load) -> Host<'h> {

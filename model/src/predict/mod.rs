@@ -33,10 +33,13 @@ use walk::Walk;
 /// What the parent does while it starts the tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Parent {
-    /// It runs on its CPU, and is not one of the tasks: a launcher.
+    /// It runs while it starts the tasks, is not one of them, and waits for them afterwards: a launcher. The kernel sees
+    /// it during the burst; what the placement comes to is judged without it.
     #[default]
+    Waits,
+    /// It keeps running beside the tasks, and counts as one more in what the placement comes to.
     Runs,
-    /// It runs on its CPU and is the first of the tasks, which starts the others: a thread pool.
+    /// It is the first of the tasks and starts the others: a thread pool.
     IsTask,
     /// It does not run.
     Sleeps,
@@ -105,9 +108,9 @@ pub struct Burst<'a> {
 }
 
 impl<'a> Burst<'a> {
-    /// Forks by a running parent, of tasks that run at once.
+    /// Forks by a launcher, of tasks that run at once.
     pub fn forks(allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Self {
-        let (parent, entry, children) = (Parent::Runs, Entry::Fork, Children::JustStarted);
+        let (parent, entry, children) = (Parent::Waits, Entry::Fork, Children::JustStarted);
         Self { allowed, tasks, origin, parent, entry, children, idle: &[] }
     }
 

@@ -16,11 +16,11 @@ pub struct Tally {
     pub fullest: u32,
     /// The least that [`Tally::fullest`] could be.
     pub best: u32,
-    /// Allowed CPUs on which nothing runs once the job runs and its parent sleeps.
+    /// Allowed CPUs on which nothing runs once the job runs.
     pub idle_allowed: CpuSet,
     /// The share of the CPU time they could use that the job's tasks get, 0 to 1; each CPU is shared evenly.
     pub cpu_use: f64,
-    /// Whether the fullest CPU holds more tasks than it needs to: with the parent while it runs, or without.
+    /// Whether the fullest CPU holds more tasks than the best possible placement would give it.
     pub pile_up: bool,
 }
 
@@ -31,15 +31,17 @@ impl Tally {
         for &cpu in places {
             *tasks_on.entry(cpu).or_default() += 1;
         }
-        let all = |(&cpu, &tasks): (&Cpu, &u32)| tasks + load.runnable(cpu);
+        let beside = |cpu: Cpu| u32::from(bounds.beside == Some(cpu));
+        let all = |(&cpu, &tasks): (&Cpu, &u32)| tasks + load.runnable(cpu) + beside(cpu);
         let used: f64 = tasks_on.iter().map(|on| f64::from(*on.1) / f64::from(all(on))).sum();
-        let idle = |cpu: &Cpu| load.runnable(*cpu) == 0 && !tasks_on.contains_key(cpu);
+        let idle = |cpu: &Cpu| load.runnable(*cpu) + beside(*cpu) == 0 && !tasks_on.contains_key(cpu);
+        let fullest = tasks_on.iter().map(all).max().unwrap_or(0);
         Self {
-            fullest: tasks_on.iter().map(all).max().unwrap_or(0),
+            fullest,
             best: bounds.best,
             idle_allowed: allowed.iter().filter(idle).collect(),
             cpu_use: if places.is_empty() { 1.0 } else { used / places.len() as f64 },
-            pile_up: tasks_on.iter().any(|on| bounds.exceeded(*on.0, all(on))),
+            pile_up: fullest > bounds.best,
             tasks_on: tasks_on.into_iter().collect(),
         }
     }
@@ -56,8 +58,9 @@ impl Tally {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     best: u32,
-    best_with_launcher: u32,
-    /// The parent's CPU if the parent runs and is not one of the tasks.
+    /// The CPU of a parent that keeps running beside the tasks, and counts as one more there.
+    beside: Option<Cpu>,
+    /// The CPU of a launcher, which the kernel sees and the outcome leaves out.
     launcher: Option<Cpu>,
 }
 
@@ -65,24 +68,18 @@ impl Bounds {
     pub(super) fn new(load: &Load, burst: &Burst<'_>) -> Self {
         // A parent that is one of the tasks stays where it is; only the others could be placed better.
         let fixed = burst.placed_at_start();
-        let launcher = (burst.parent == Parent::Runs).then_some(burst.origin);
-        let best_with = |extra: Option<Cpu>| {
-            let taken =
-                |cpu: Cpu| load.runnable(cpu) + u32::from(fixed == Some(cpu)) + u32::from(extra == Some(cpu));
-            let best = best_fullest(burst.allowed.iter().map(taken), burst.placements());
-            fixed.map_or(best, |cpu| best.max(load.runnable(cpu) + 1))
-        };
-        Self { best: best_with(None), best_with_launcher: best_with(launcher), launcher }
+        let at_origin = |parent: Parent| (burst.parent == parent).then_some(burst.origin);
+        let (beside, launcher) = (at_origin(Parent::Runs), at_origin(Parent::Waits));
+        let taken =
+            |cpu: Cpu| load.runnable(cpu) + u32::from(fixed == Some(cpu)) + u32::from(beside == Some(cpu));
+        let best = best_fullest(burst.allowed.iter().map(taken), burst.placements());
+        let best = fixed.map_or(best, |cpu| best.max(load.runnable(cpu) + 1));
+        Self { best, beside, launcher }
     }
 
-    /// Whether a CPU with a task of the job that runs `tasks`, others' included and the launcher not, piles up.
+    /// Whether a CPU with a task of the job piles up, of which the kernel sees `tasks`.
     pub(super) fn exceeded(&self, cpu: Cpu, tasks: u32) -> bool {
-        tasks > self.best || tasks + u32::from(self.launcher == Some(cpu)) > self.best_with_launcher
-    }
-
-    /// The same for a CPU's tasks with the launcher counted where it runs.
-    pub(super) fn exceeded_now(&self, cpu: Cpu, tasks: u32) -> bool {
-        self.exceeded(cpu, tasks - u32::from(self.launcher == Some(cpu)))
+        tasks - u32::from(self.launcher == Some(cpu)) > self.best
     }
 }
 

@@ -8,7 +8,7 @@ use berth_model::{
     CpuSet,
     advise::{Advice, Form, Kernel, Launch, Outcome, Policy, Request, Smt, advise},
     domains::Domains,
-    predict::Burst,
+    predict::{Burst, Parent},
     profile::Profile,
     topology::Topology,
 };
@@ -181,7 +181,7 @@ fn crowds_of_others_may_have_left_a_mark() {
     let mut bench = Bench::named(&shape.topology().unwrap(), "v5.18");
     bench.load.add(cpu(0), 2);
     let allowed = cpus("0-3");
-    let launch = Launch { origin: Some(cpu(2)), ..Launch::default() };
+    let launch = Launch { origin: Some(cpu(2)), parent: Parent::Runs, ..Launch::default() };
     let advice = Question { allowed: Some(&allowed), launch, ..Question::tasks(2) }.ask(&bench);
     assert_eq!(advice.asked.outcome, Outcome::Unsafe);
 }

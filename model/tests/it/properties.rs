@@ -50,7 +50,7 @@ impl Case {
 }
 
 fn parents() -> impl Strategy<Value = Parent> {
-    sample::select(vec![Parent::Runs, Parent::IsTask, Parent::Sleeps])
+    sample::select(vec![Parent::Waits, Parent::Runs, Parent::IsTask, Parent::Sleeps])
 }
 
 proptest! {

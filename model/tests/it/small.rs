@@ -107,3 +107,19 @@ fn a_second_group_that_holds_the_cpu_is_local_too() {
         assert_eq!(bench.places(&Burst::forks(&cpus("0-5"), 2, cpu(1))), [1, 1], "{profile}");
     }
 }
+
+/// A launcher that waits is seen by the kernel and left out of the outcome; one that keeps running counts.
+#[test]
+fn a_waiting_launcher_is_no_pile_up() {
+    let bench = Bench::named(&Shape { cores: 2, ..Shape::default() }.topology().unwrap(), "v6.18");
+    let allowed = cpus("0-1");
+    for tasks in 1..8 {
+        let burst = Burst::forks(&allowed, tasks, cpu(0));
+        let tally = bench.predict(&burst).tally;
+        assert_eq!(tally.pile_up, tally.fullest > tally.best, "{tasks} tasks");
+        assert!(!tally.pile_up, "{tasks} tasks: {tally:?}");
+    }
+    let beside = Burst { parent: Parent::Runs, ..Burst::forks(&allowed, 1, cpu(0)) };
+    let tally = bench.predict(&beside).tally;
+    assert_eq!((tally.fullest, tally.best, tally.pile_up), (1, 1, false));
+}

@@ -216,12 +216,15 @@ pub(crate) fn because(proof: &Proof, covered: bool) -> String {
             "Each task has one CPU, and goes there under any kernel.".to_owned()
         }
         (ProofOutcome::Safe, _) => {
-            format!("None of {} runs (profiles: {profiles}, origins: {origins}) piles up.", proof.runs)
+            format!(
+                "No pile-up in {} runs of the model (kernels: {profiles}, parent CPUs: {origins}).",
+                proof.runs
+            )
         }
         (_, Some(failure)) if failure.run.tally.pile_up => {
             let tally = &failure.run.tally;
             format!(
-                "Under {}, forked from CPU {}, {} tasks come to be on one CPU where {} would do.",
+                "Under {}, forked from CPU {}, {} tasks end up on one CPU where {} would do.",
                 failure.profile, failure.origin, tally.fullest, tally.best
             )
         }

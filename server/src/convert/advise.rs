@@ -111,7 +111,10 @@ pub(crate) fn from_wire(request: &v1::AdviseRequest, faults: &mut Faults) -> Ask
             smt::Value::FullCores => Smt::FullCores,
         },
         origin: request.origin.and_then(|number| cpus::cpu("origin", number, faults)),
-        parent: if request.origin_is_task { Parent::IsTask } else { Parent::Runs },
+        parent: predict::parent(
+            request.origin_is_task,
+            request.scenario.as_ref().is_some_and(|scenario| scenario.parent_keeps_running),
+        ),
         entry: predict::entry(request.launch()),
         can_apply: can_apply(&request.can_apply, faults),
         single_cpus: request.single_cpus,

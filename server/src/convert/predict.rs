@@ -68,7 +68,6 @@ pub(crate) fn unserved_launch(launch: launch::Value, scenario: Option<&v1::Scena
     // A gap of zero is the frozen clock, which is what is computed.
     let gap = scenario.gap.as_ref().is_some_and(|gap| gap.seconds != 0 || gap.nanos != 0);
     fields.field("scenario.gap other than 0s", gap);
-    fields.field("scenario.parent_keeps_running", scenario.parent_keeps_running);
     fields.field("scenario.preferred_node", scenario.preferred_node.is_some());
     fields.field("scenario.mark other than BOTH", scenario.mark() != scenario::Mark::Both);
     fields.field("scenario.holders", scenario.holders() != scenario::Holders::Worse);
@@ -113,10 +112,19 @@ pub(crate) fn launch(
     let scenario = scenario.unwrap_or_default();
     Launch {
         origin: origin.and_then(|number| cpus::cpu("origin", number, faults)),
-        parent: if origin_is_task { Parent::IsTask } else { Parent::Runs },
+        parent: parent(origin_is_task, scenario.parent_keeps_running),
         entry,
         children: if scenario.children_sleep { Children::Asleep } else { Children::JustStarted },
         idle: idle(&scenario, faults),
+    }
+}
+
+/// What the parent does.
+pub(super) fn parent(is_task: bool, keeps_running: bool) -> Parent {
+    match (is_task, keeps_running) {
+        (true, _) => Parent::IsTask,
+        (false, true) => Parent::Runs,
+        (false, false) => Parent::Waits,
     }
 }
 

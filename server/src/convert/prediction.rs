@@ -147,13 +147,13 @@ fn undetermined(tasks: &[Placed]) -> Option<v1::Undetermined> {
     let mut because = Vec::new();
     if found.cpu > 0 {
         because.push(
-            "Which of several equally idle CPUs is taken hangs on idle states and on when each went idle."
+            "Which of several equally idle CPUs is taken depends on idle states and on when each went idle."
                 .to_owned(),
         );
     }
     if found.llc > 0 {
         because
-            .push("Which of several equally idle groups is taken hangs on averages that decay.".to_owned());
+            .push("Which of several equally idle groups is taken depends on averages that decay.".to_owned());
     }
     (found.cpu > 0).then_some(v1::Undetermined { because, ..found })
 }

@@ -91,9 +91,10 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
     let given = berth_model::advise::advise(&request).map_err(failure)?;
     let wanted = question.without_advice();
     let stopped = || Failure::internal("the caller went away");
-    let likeliest = machine.kernels.first().ok_or_else(|| Failure::internal("no kernel"))?;
-    let host = machine.host(likeliest, &load);
-    let under = UnderProfile { host, symmetry: &likeliest.symmetry, question: &wanted, covered, profiles: 1 };
+    let judged_by = machine.kernels.iter().find(|under| under.profile.name == given.judged_by);
+    let judged_by = judged_by.ok_or_else(|| Failure::internal("no kernel"))?;
+    let host = machine.host(judged_by, &load);
+    let under = UnderProfile { host, symmetry: &judged_by.symmetry, question: &wanted, covered, profiles: 1 };
     let without = under.search(stop).ok_or_else(stopped)?;
 
     let rests_on = snapshot::to_wire(snapshot);
@@ -105,11 +106,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
     Ok(v1::AdviseResponse {
         advice: Some(frame.advice(&given)),
         without: under.worst(&without).map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
-        with: Some(prediction::to_wire(
-            &with(&given, likeliest.profile.name, covered),
-            scene,
-            frame.detail(),
-        )),
+        with: Some(prediction::to_wire(&with(&given, covered), scene, frame.detail())),
         asked: Some(frame.proof(&given.asked, &whole)),
         attempts: given.attempts.iter().map(|attempt| frame.attempt(attempt)).collect(),
         reasons: reasons(&given, question, covered),
@@ -135,8 +132,8 @@ fn whole(question: &Question) -> Part {
     Part { cpus: question.allowed.clone(), tasks: question.tasks, placed: Vec::new(), as_asked: true }
 }
 
-/// What the likeliest kernel does with the advice.
-fn with(advice: &Advice, profile: &'static str, covered: bool) -> Outcome {
+/// What the kernel does with the advice.
+fn with(advice: &Advice, covered: bool) -> Outcome {
     let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
     let (verdict, determined) = match advice.proof.outcome {
         _ if !covered && needs_model => (verdict::Value::Unknown, false),
@@ -145,7 +142,13 @@ fn with(advice: &Advice, profile: &'static str, covered: bool) -> Outcome {
         ProofOutcome::Cut if advice.with.tally.pile_up => (verdict::Value::PileUp, false),
         ProofOutcome::Cut => (verdict::Value::Unknown, false),
     };
-    Outcome { profile, central: advice.with.clone(), verdict, determined, others: Vec::new() }
+    Outcome {
+        profile: advice.judged_by,
+        central: advice.with.clone(),
+        verdict,
+        determined,
+        others: Vec::new(),
+    }
 }
 
 fn warn_of_advice(advice: &Advice, warnings: &mut Warnings) {

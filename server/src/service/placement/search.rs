@@ -169,7 +169,8 @@ impl UnderProfile<'_> {
     /// Tasks on the first CPU of the run that comes to have several, the parent being one of them; the parent itself
     /// is not counted.
     fn first_crowded(&self, burst: &Burst<'_>, run: &Run) -> Option<u32> {
-        let launcher = |cpu: Cpu| u32::from(burst.parent == Parent::Runs && cpu == burst.origin);
+        let launcher =
+            |cpu: Cpu| u32::from(matches!(burst.parent, Parent::Waits | Parent::Runs) && cpu == burst.origin);
         let mut on: HashMap<Cpu, u32> = HashMap::new();
         run.places.iter().find_map(|&cpu| {
             let tasks = on.entry(cpu).or_insert_with(|| self.host.load.runnable(cpu));
