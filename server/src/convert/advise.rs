@@ -137,6 +137,8 @@ fn can_apply(forms: &[i32], faults: &mut Faults) -> Vec<Form> {
             }
         }
     }
+    read.sort_unstable();
+    read.dedup();
     // Not to bind is always possible.
     if !read.is_empty() && !read.contains(&Form::None) {
         read.push(Form::None);

@@ -11,14 +11,24 @@ pub(crate) struct Fault {
     pub(crate) description: String,
 }
 
-/// Every field of a request that cannot be taken.
+/// The most faults that are told. Errors travel in headers, of which clients take a few KiB.
+const MAX_FAULTS: usize = 24;
+
+/// Every field of a request that cannot be taken, up to [`MAX_FAULTS`].
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
     /// Notes one. `description` names the value and what would be accepted.
     pub(crate) fn add(&mut self, field: impl Into<String>, description: impl Into<String>) {
-        self.0.push(Fault { field: field.into(), description: description.into() });
+        if !self.are_many() {
+            self.0.push(Fault { field: field.into(), description: description.into() });
+        }
+    }
+
+    /// Whether no more are told: then the rest of a long list need not be looked at.
+    pub(crate) fn are_many(&self) -> bool {
+        self.0.len() >= MAX_FAULTS
     }
 
     /// Takes a result's value; its error is a fault of the field.

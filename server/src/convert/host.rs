@@ -129,14 +129,17 @@ impl Changes {
 pub(crate) fn unserved(host: Option<&v1::Host>, unserved: &mut Unserved) {
     let Some(host) = host else { return };
     unserved.field("host.partitions", !host.partitions.is_empty());
-    for (i, load) in host.load.iter().enumerate() {
-        unserved.field(format!("host.load[{i}].steal"), load.steal.is_some());
-        unserved.field(format!("host.load[{i}].irq"), load.irq.is_some());
-        unserved.field(format!("host.load[{i}].rt"), load.rt.is_some());
-        unserved.field(format!("host.load[{i}].load_avg"), load.load_avg.is_some());
-        unserved.field(format!("host.load[{i}].util_avg"), load.util_avg.is_some());
-        unserved.field(format!("host.load[{i}].runnable_avg"), load.runnable_avg.is_some());
-    }
+    // The first entry with each: a list may be long.
+    let mut first = |name: &str, is_set: fn(&v1::CpuLoad) -> bool| {
+        let entry = host.load.iter().position(is_set);
+        unserved.field(format!("host.load[{}].{name}", entry.unwrap_or_default()), entry.is_some());
+    };
+    first("steal", |load| load.steal.is_some());
+    first("irq", |load| load.irq.is_some());
+    first("rt", |load| load.rt.is_some());
+    first("load_avg", |load| load.load_avg.is_some());
+    first("util_avg", |load| load.util_avg.is_some());
+    first("runnable_avg", |load| load.runnable_avg.is_some());
 }
 
 /// The host that a request names.
@@ -168,6 +171,9 @@ pub(crate) fn from_wire(host: Option<v1::Host>, faults: &mut Faults, warnings: &
     for (i, distance) in
         host.distances.iter().enumerate().filter(|(_, distance)| !(10..=255).contains(*distance))
     {
+        if faults.are_many() {
+            break;
+        }
         faults.add(
             format!("host.distances[{i}]"),
             format!("{distance} is no NUMA distance; expected 10 to 255"),
@@ -192,6 +198,9 @@ fn loads(loads: Vec<v1::CpuLoad>, faults: &mut Faults) -> Vec<(CpuSet, CpuLoad)>
     let mut seen = CpuSet::new();
     let mut read = Vec::with_capacity(loads.len());
     for (i, load) in loads.into_iter().enumerate() {
+        if faults.are_many() {
+            break;
+        }
         let field = |name: &str| format!("host.load[{i}].{name}");
         if load.cpus.is_empty() {
             faults.add(field("cpus"), "no CPU is named; expected at least one, such as 0-15");

@@ -128,6 +128,9 @@ pub(super) fn parent(is_task: bool, keeps_running: bool) -> Parent {
     }
 }
 
+/// The most exit latencies that are told apart: a host has a handful of idle states.
+const MAX_LATENCIES: usize = 1024;
+
 /// What the scenario tells of idle CPUs.
 fn idle(scenario: &v1::Scenario, faults: &mut Faults) -> Vec<IdleCpu> {
     let mut table: Vec<IdleCpu> = Vec::new();
@@ -141,6 +144,9 @@ fn idle(scenario: &v1::Scenario, faults: &mut Faults) -> Vec<IdleCpu> {
     let stamps = (IdleCpu::default().idle_stamp + 1..).take(scenario.idle_order.len()).collect::<Vec<_>>();
     let mut seen = CpuSet::new();
     for (i, (&number, &stamp)) in scenario.idle_order.iter().zip(stamps.iter().rev()).enumerate() {
+        if faults.are_many() {
+            break;
+        }
         let field = format!("scenario.idle_order[{i}]");
         let Some(cpu) = cpus::cpu(&field, number, faults) else { continue };
         if !seen.insert(cpu) {
@@ -148,7 +154,17 @@ fn idle(scenario: &v1::Scenario, faults: &mut Faults) -> Vec<IdleCpu> {
         }
         set(cpu, &|idle| idle.idle_stamp = stamp);
     }
-    for (i, entry) in scenario.exit_latencies.iter().enumerate() {
+    let latencies = scenario.exit_latencies.len();
+    if latencies > MAX_LATENCIES {
+        let said = format!(
+            "{latencies} entries; expected at most {MAX_LATENCIES}, each with as many CPUs as share it"
+        );
+        faults.add("scenario.exit_latencies", said);
+    }
+    for (i, entry) in scenario.exit_latencies.iter().take(MAX_LATENCIES).enumerate() {
+        if faults.are_many() {
+            break;
+        }
         let field = |name: &str| format!("scenario.exit_latencies[{i}].{name}");
         if entry.cpus.is_empty() {
             faults.add(field("cpus"), "no CPU is named; expected at least one, such as 0-15");

@@ -103,8 +103,13 @@ impl Failure {
     fn message(&self) -> String {
         match self {
             Self::Fields(faults) => {
-                let each: Vec<String> =
-                    faults.iter().map(|f| format!("{}: {}", f.field, f.description)).collect();
+                // The details have them all; the message is for those who see nothing else.
+                const TOLD: usize = 8;
+                let each = faults.iter().take(TOLD).map(|f| format!("{}: {}", f.field, f.description));
+                let mut each: Vec<String> = each.collect();
+                if faults.len() > TOLD {
+                    each.push(format!("and {} more fields", faults.len() - TOLD));
+                }
                 each.join("; ")
             }
             Self::Precondition(Precondition::CpusOffline { field, cpus }) => {

@@ -9,6 +9,9 @@ use berth_model::cpuset::MAX_CPUS;
 pub const MAX_XML_BYTES: usize = 16 << 20;
 /// The longest synthetic description, in bytes: enough to name the number of every CPU.
 const MAX_SYNTHETIC_BYTES: usize = 1 << 20;
+/// The most objects of one level that a synthetic description may put below one of the level above: hwloc compares each
+/// with all the others there.
+const MAX_FANOUT: u64 = 1024;
 /// The most objects that a synthetic description may multiply to.
 const MAX_OBJECTS: u64 = 1 << 20;
 
@@ -48,6 +51,14 @@ pub enum Refused {
     TooLarge {
         /// What it has too much of.
         what: &'static str,
+    },
+    /// It puts too many objects side by side.
+    #[error(
+        "it puts {count} objects below one; at most {MAX_FANOUT} are accepted, such as `pack:64 core:512 pu:2`"
+    )]
+    TooFlat {
+        /// How many.
+        count: u64,
     },
     /// A count in it is no number.
     #[error("the count in `{part}` is not a number from 1 on; expected a part such as `core:8`")]
@@ -129,6 +140,9 @@ pub(super) fn check_synthetic(text: &str) -> Result<(), Refused> {
             // Memory beside the level above: one for each of its objects.
             objects = objects.saturating_add(width);
         } else if let Some(count) = count(part)? {
+            if count > MAX_FANOUT {
+                return Err(Refused::TooFlat { count });
+            }
             width = width.saturating_mul(count);
             objects = objects.saturating_add(width);
         }
@@ -214,13 +228,16 @@ mod tests {
             "pack:2 group:10 [numa] l3:1 core:16 pu:2(indexes=2*320:320*1)",
             "2 3 4",
             "numa:2(memory=1GB) core:4 pu:1",
-            "pack:1 [numa(memory=1 GB)] [numa] core:65536 pu:1",
+            "pack:1 [numa(memory=1 GB)] [numa] core:1024 pu:64",
             "(memory=1GB) node:2 pu:2",
             "core:4 pu:1(indexes=3,2,1,0)",
         ] {
             assert_eq!(check_synthetic(good), Ok(()), "{good}");
         }
-        for large in ["pu:65537", "pack:1000 core:1000 pu:1000", "core:1 pu:2(indexes=0,4000000000)"] {
+        for flat in ["pu:65536", "core:4096 pu:8"] {
+            assert!(matches!(check_synthetic(flat), Err(Refused::TooFlat { .. })), "{flat}");
+        }
+        for large in ["pack:1000 core:1000 pu:1000", "core:1 pu:2(indexes=0,4000000000)"] {
             assert!(matches!(check_synthetic(large), Err(Refused::TooLarge { .. })), "{large}");
         }
         for none in ["core", "core:", "core:-1", "core:0", "core:99999999999999999999"] {

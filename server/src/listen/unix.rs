@@ -13,8 +13,13 @@ use std::{
         net::UnixStream,
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 use tokio::net::UnixListener;
+
+/// How often the lock is tried, and how long is waited in between: two seconds in all.
+const LOCK_ATTEMPTS: u32 = 21;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// Every user may ask.
 const MODE: u32 = 0o666;
@@ -69,11 +74,16 @@ fn lock(path: &Path) -> Result<File, Error> {
     name.push(".lock");
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&name);
     let file = file.map_err(|cause| Error::Unix { path: PathBuf::from(name), cause })?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::InUse { path: path.to_owned() }),
-        Err(cause) => Err(Error::Unix { path: path.to_owned(), cause: cause.into() }),
+    for attempt in 1.. {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            // A server that was killed holds its lock until the kernel has taken its memory apart.
+            Err(rustix::io::Errno::WOULDBLOCK) if attempt < LOCK_ATTEMPTS => std::thread::sleep(LOCK_PAUSE),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::InUse { path: path.to_owned() }),
+            Err(cause) => return Err(Error::Unix { path: path.to_owned(), cause: cause.into() }),
+        }
     }
+    Ok(file)
 }
 
 /// Removes a socket on which nobody answers.

@@ -358,3 +358,30 @@ async fn what_is_demanded_of_the_snapshot_is_held_against_it() {
         assert!(status.get_error_details().retry_info().is_some());
     }
 }
+
+/// Long lists of bad entries are not looked at to their end, and the error still fits into a client's headers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_faults_is_cut() {
+    let served = Served::start(&[]).await;
+    let load = v1::CpuLoad { cpus: "0-65535".to_owned(), ..v1::CpuLoad::default() };
+    let floods = [
+        about(v1::Host { load: vec![load; 100_000], ..small_host().unwrap() }),
+        about(v1::Host { load: vec![v1::CpuLoad::default(); 100_000], ..small_host().unwrap() }),
+        about(v1::Host { distances: vec![0; 1_000_000], ..small_host().unwrap() }),
+        small(v1::PredictRequest {
+            tasks: 1,
+            scenario: Some(v1::Scenario { idle_order: vec![0; 1_000_000], ..v1::Scenario::default() }),
+            ..v1::PredictRequest::default()
+        }),
+    ];
+    for (_, channel) in served.channels().await {
+        for flood in floods.clone() {
+            let status = refused(&channel, flood).await;
+            assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+            let told = violations(&status).len();
+            assert!((1..=24).contains(&told), "{told} fields");
+            assert!(status.message().len() + status.details().len() < 8192, "{}", status.details().len());
+            still_serves(&channel).await;
+        }
+    }
+}

@@ -130,3 +130,17 @@ fn what_is_wrong_is_said_before_a_port_is_bound() {
     let output = Command::new(PROGRAM).arg("--version").output().unwrap();
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).starts_with("berthd 0."));
 }
+
+/// A log that cannot be written, on a full disk or because its reader is gone, ends no daemon.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_serves_without_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut program = berthd(folder.path()).args(["--log", "trace"]).stderr(full).spawn().unwrap();
+    let told = ready(folder.path(), &mut program);
+    let channel = over_unix(Path::new(told["uds"].as_str().unwrap())).await;
+    topology(&channel).get_topology(v1::GetTopologyRequest::default()).await.unwrap();
+    drop(channel);
+    signal(&program, "TERM");
+    assert!(program.wait().unwrap().success());
+}
