@@ -13,7 +13,7 @@ berth=("$programs/berth" --server "unix:$socket")
 # Ready once it serves and has measured the load, which takes two samples.
 is_ready() { "${berth[@]}" load --output json 2>/dev/null | grep -q '"known": true'; }
 # 176 tasks on half of the first package's PUs and a few of the second's: the report that Berth began with.
-turin=(--host-xml testdata/topologies/seeds/turin-2s-l3-as-numa.xml --cpu-vendor AuthenticAMD --cpu-family 26
+turin=(--host-xml testdata/topologies/seeds/turin-2s-l3-as-numa.xml
   --cpus 0-175 --tasks 176 --from 0)
 kernels=(6.12.95 6.18.39) # the last one before the kernel's own fix in its series; one with the fix
 here=(--tasks "$(nproc)")

@@ -5,24 +5,30 @@ use crate::{
     ingest::{MAX_XML_BYTES, Settings, Source, kernel::Kernel},
     snapshot::{Here, Machine},
 };
-use berth_model::{advise::MAX_RUNS, cpuset::MAX_CPUS, topology::Processor};
+use berth_model::{advise::MAX_RUNS, cpuset::MAX_CPUS};
 use berth_proto::v1;
 use std::time::Duration;
 
-/// The running kernel's own identification. The processor is as the topology has it, unless that is another host's.
+/// The running kernel's own identification. Of a host that is described only its processor is told: this machine's kernel
+/// is not its.
 pub(crate) fn kernel_to_wire(here: &Here, machine: &Machine) -> v1::KernelIdentity {
-    let live = machine.facts.source == Source::Live;
-    let read = Processor { vendor: here.kernel.cpu_vendor.clone(), family: here.kernel.cpu_family };
-    let processor = if live { machine.topology.processor() } else { &read };
+    let processor = machine.topology.processor();
+    let of_processor = v1::KernelIdentity {
+        cpu_vendor: processor.vendor.clone(),
+        cpu_family: processor.family.unwrap_or(0),
+        ..v1::KernelIdentity::default()
+    };
+    if machine.facts.source != Source::Live {
+        return of_processor;
+    }
     let Kernel { identity, machine, cpu_model, .. } = &here.kernel;
     v1::KernelIdentity {
         release: identity.release.clone(),
         version: identity.version.clone().unwrap_or_default(),
         version_signature: identity.version_signature.clone().unwrap_or_default(),
         machine: machine.clone(),
-        cpu_vendor: processor.vendor.clone(),
-        cpu_family: processor.family.unwrap_or(0),
         cpu_model: cpu_model.clone(),
+        ..of_processor
     }
 }
 
