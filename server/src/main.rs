@@ -50,8 +50,15 @@ fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
-#[tokio::main]
-async fn run(config: Config) -> anyhow::Result<()> {
+/// Runs the daemon. Computations that are still going on when it has stopped are not waited for.
+fn run(config: Config) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
+    let ended = runtime.block_on(serve(config));
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be waited for")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be waited for")?;
     let mut daemon = Daemon::start(config).await?;

@@ -64,7 +64,7 @@ fn attempts(text: &mut Text, attempts: &[Attempt]) {
         table.toned_row([
             (Tone::Plain, words::form(attempt.form()).0.to_owned()),
             (tone, result.to_owned()),
-            (Tone::Plain, format!("{} of {}", tried.runs, tried.runs_needed)),
+            (Tone::Plain, tried.runs.to_string()),
             (Tone::Plain, why.join(" ")),
         ]);
     }

@@ -39,6 +39,7 @@ pub(super) fn fields(proof: &Proof, whole: bool) -> Vec<Field> {
     let runs = match (proof.runs, proof.runs_needed) {
         (0, 0) => "none needed".to_owned(),
         (runs, needed) if runs == needed => format!("{runs}, all that a proof needs"),
+        (runs, 0) => format!("{runs}, where it ended"),
         (runs, needed) => format!("{runs} of {needed} that a proof needs"),
     };
     let margin = proof.margin.map(|margin| match (margin, proof.margin_at_least) {

@@ -251,7 +251,7 @@ fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Ve
 /// Of forms that all failed, the one whose failing run has the fewest tasks on its fullest CPU; the widest of equals.
 fn least_bad(attempts: &mut Vec<Attempt>) -> Option<(Form, Vec<Part>, Proof)> {
     let fullest = |attempt: &Attempt| match (&attempt.proof.outcome, &attempt.proof.failure) {
-        (Outcome::Cut, _) => 0,
+        (Outcome::Cut | Outcome::Misshapen, _) => 0,
         (_, Some(failure)) => failure.run.tally.fullest,
         (_, None) => u32::MAX,
     };

@@ -27,11 +27,13 @@ pub enum Outcome {
     Safe,
     /// A run piles up.
     Unsafe,
+    /// A run keeps to the bound on every CPU and not to the policy's shape: nothing was looked for beyond it.
+    Misshapen,
     /// A full proof needs more runs than are allowed: not called safe.
     Cut,
 }
 
-/// A run that piles up, and under what.
+/// A run that piles up, or misses the policy's shape, and under what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// Name of the profile.
@@ -55,7 +57,7 @@ pub struct Proof {
     pub runs: u32,
     /// How many extra busy CPUs, placed worst, the form stands; `None` if not looked for.
     pub margin: Option<Margin>,
-    /// The first run that piles up.
+    /// The first run that piles up, or misses the policy's shape.
     pub failure: Option<Failure>,
     /// The origins that were tried, one of each class.
     pub origins: CpuSet,
@@ -137,7 +139,7 @@ impl Prover<'_> {
                     let proof = Prover { load: &load, ..*self }.prove(parts, &accept);
                     runs += proof.runs;
                     let at_least = match proof.outcome {
-                        Outcome::Unsafe => false,
+                        Outcome::Unsafe | Outcome::Misshapen => false,
                         Outcome::Safe if runs <= MAX_RUNS => {
                             busier.push(load);
                             continue;
@@ -255,7 +257,8 @@ struct Work {
 impl Work {
     fn proof(self) -> Proof {
         let outcome = match (&self.failure, self.cut) {
-            (Some(_), _) => Outcome::Unsafe,
+            (Some(failure), _) if failure.run.tally.pile_up => Outcome::Unsafe,
+            (Some(_), _) => Outcome::Misshapen,
             (None, true) => Outcome::Cut,
             (None, false) => Outcome::Safe,
         };

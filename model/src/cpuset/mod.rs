@@ -79,6 +79,21 @@ impl CpuSet {
         new
     }
 
+    /// Adds the CPUs from `low` to `high`, both included.
+    pub fn insert_range(&mut self, low: Cpu, high: Cpu) {
+        let ((first, from), (last, to)) = (place(low), place(high));
+        if high < low {
+            return;
+        }
+        self.reach(first);
+        self.reach(last);
+        for index in first..=last {
+            let above = if index == first { !(from - 1) } else { u64::MAX };
+            let below = if index == last { to | (to - 1) } else { u64::MAX };
+            self.words[index - self.base] |= above & below;
+        }
+    }
+
     /// Takes a CPU out; says whether it was there.
     pub fn remove(&mut self, cpu: Cpu) -> bool {
         let (index, bit) = place(cpu);

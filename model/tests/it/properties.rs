@@ -3,7 +3,7 @@
 use crate::{advice::Question, bursts::Bench, oracle::Oracle, strategies};
 use berth_model::{
     Cpu, CpuSet,
-    advise::{Form, Launch, Policy, Smt},
+    advise::{Form, Launch, Outcome, Policy, Smt},
     load::Load,
     predict::{Burst, Children, Entry, IdleCpu, Parent, Search, best_fullest, explore, origins, place},
     profile::Profile,
@@ -99,6 +99,15 @@ proptest! {
             let tasks = placed.iter().filter(|&&other| other == cpu).count();
             prop_assert!(allowed.contains(cpu));
             prop_assert!(u32::try_from(tasks).unwrap() + runnable(cpu) <= best, "{:?}", advice);
+        }
+        for attempt in &advice.attempts {
+            let piles_up = attempt.proof.failure.as_ref().map(|failure| failure.run.tally.pile_up);
+            let expected = match attempt.proof.outcome {
+                Outcome::Unsafe => Some(true),
+                Outcome::Misshapen => Some(false),
+                Outcome::Safe | Outcome::Cut => None,
+            };
+            prop_assert_eq!(piles_up, expected);
         }
         for part in &advice.parts {
             prop_assert!(!part.cpus.is_empty() && part.cpus.is_subset(allowed));

@@ -12,6 +12,7 @@ use berth_model::{
     predict::{Determined, Placed, Prediction},
 };
 use berth_proto::v1::{self, form, policy, proof, verdict};
+use std::ops::Range;
 
 /// What the answer is about.
 #[derive(Debug, Clone, Copy)]
@@ -28,13 +29,13 @@ impl Frame<'_> {
     pub(crate) fn advice(&self, advice: &Advice) -> v1::Advice {
         let Question { only_task, full, .. } = *self.question;
         let has_parts = matches!(advice.form, Form::Mask | Form::Split) && only_task.is_none();
-        let each = advice.form == Form::PerTask || full;
+        let each = advice.form == Form::PerTask || (full && !Self::is_long(advice));
         v1::Advice {
             form: form(advice.form).into(),
             parts: if has_parts { self.parts(&advice.parts) } else { Vec::new() },
             tasks: match only_task {
-                Some(task) => self.entries(advice).filter(|entry| entry.task == task).collect(),
-                None if each => self.entries(advice).collect(),
+                Some(task) => self.entries(advice, task..task.saturating_add(1)),
+                None if each => self.entries(advice, 0..u32::MAX),
                 None => Vec::new(),
             },
             proof: Some(self.proof(&advice.proof, &advice.parts)),
@@ -60,26 +61,44 @@ impl Frame<'_> {
         parts.collect()
     }
 
-    /// The entry of every task, in order.
-    fn entries<'b>(&'b self, advice: &'b Advice) -> impl Iterator<Item = v1::TaskEntry> + 'b {
-        let of_parts = matches!(advice.form, Form::Mask | Form::Split);
-        let placed = advice
-            .parts
-            .iter()
-            .zip(0..)
-            .flat_map(|(part, index)| part.placed.iter().map(move |&placed| (part, index, placed)));
-        placed.zip(0..).map(move |((part, index, placed), task)| {
-            let bound = advice.form != Form::None;
-            v1::TaskEntry {
+    /// Whether the entries of all tasks, each with its mask, would be a very long answer. With PER_TASK they are the
+    /// advice itself.
+    pub(crate) fn is_long(advice: &Advice) -> bool {
+        const MOST: usize = 1 << 20;
+        let repeated = |part: &Part| part.cpus.to_string().len() * part.placed.len();
+        advice.form != Form::PerTask && advice.parts.iter().map(repeated).sum::<usize>() > MOST
+    }
+
+    /// The entries of these tasks, in order.
+    fn entries(&self, advice: &Advice, wanted: Range<u32>) -> Vec<v1::TaskEntry> {
+        let of_parts = matches!(advice.form, Form::Mask | Form::Split) && self.question.only_task.is_none();
+        let bound = advice.form != Form::None;
+        let mut first = 0;
+        let mut entries = Vec::new();
+        for (part, index) in advice.parts.iter().zip(0..) {
+            let tasks = first..first + part.tasks;
+            first = tasks.end;
+            if tasks.end <= wanted.start || tasks.start >= wanted.end {
+                continue;
+            }
+            // Written once for all tasks of the part.
+            let (cpus, memory_nodes) = if bound {
+                (part.cpus.to_string(), nodes_of(self.scene.topology, &part.cpus))
+            } else {
+                (String::new(), String::new())
+            };
+            let inside = tasks.zip(&part.placed).filter(|(task, _)| wanted.contains(task));
+            entries.extend(inside.map(|(task, placed)| v1::TaskEntry {
                 task,
-                cpus: if bound { part.cpus.to_string() } else { String::new() },
-                memory_nodes: if bound { nodes_of(self.scene.topology, &part.cpus) } else { String::new() },
-                part: (of_parts && self.question.only_task.is_none()).then_some(index),
+                cpus: cpus.clone(),
+                memory_nodes: memory_nodes.clone(),
+                part: of_parts.then_some(index),
                 group: 0,
                 instance: 0,
                 placed: if self.question.full { placed.to_string() } else { String::new() },
-            }
-        })
+            }));
+        }
+        entries
     }
 
     /// Whether these parts are proven.
@@ -91,10 +110,14 @@ impl Frame<'_> {
             result: result(proof, covered).into(),
             runs: proof.runs,
             // Of a proof that ended early nobody counted the rest.
-            runs_needed: proof.runs,
+            runs_needed: if proof.is_safe() { proof.runs } else { 0 },
             margin: proof.margin.map(|margin| margin.cpus),
             margin_at_least: proof.margin.is_some_and(|margin| margin.at_least),
-            failing_run: proof.failure.as_ref().map(|failure| self.failing_run(failure, parts)),
+            failing_run: proof
+                .failure
+                .as_ref()
+                .filter(|failure| covered && failure.run.tally.pile_up)
+                .map(|failure| self.failing_run(failure, parts)),
             origins: proof.origins.to_string(),
             profiles: proof.profiles.iter().map(|&name| name.to_owned()).collect(),
             valid_for: Some(self.valid_for.clone()),
@@ -203,6 +226,7 @@ fn result(proof: &Proof, covered: bool) -> proof::Result {
         _ if !covered => proof::Result::NotProven,
         ProofOutcome::Safe => proof::Result::Safe,
         ProofOutcome::Unsafe => proof::Result::Unsafe,
+        ProofOutcome::Misshapen => proof::Result::NotProven,
         ProofOutcome::Cut => proof::Result::Cut,
     }
 }
@@ -232,7 +256,7 @@ pub(crate) fn because(proof: &Proof, covered: bool) -> String {
             "Under {}, forked from CPU {}, a run does not pile up and is not of the shape that the policy asks for.",
             failure.profile, failure.origin
         ),
-        (ProofOutcome::Unsafe, None) => "A run piles up.".to_owned(),
+        (ProofOutcome::Unsafe | ProofOutcome::Misshapen, None) => "A run piles up.".to_owned(),
         (ProofOutcome::Cut, None) => {
             format!("A full proof needs more runs than are made, of which there were {}.", proof.runs)
         }

@@ -87,9 +87,9 @@ pub fn between(before: &Reading, after: &Reading) -> BTreeMap<Cpu, Busy> {
 
 fn busy(before: &Ticks, after: &Ticks) -> Option<Busy> {
     let spent = |of: fn(&Ticks) -> u64| of(after).checked_sub(of(before));
-    // The kernel itself says that iowait may decrease.
+    // The kernel itself says that iowait may decrease; idle does on some tickless kernels.
     let iowait = after.iowait.saturating_sub(before.iowait);
-    let idle = spent(|t| t.idle)? + iowait;
+    let idle = after.idle.saturating_sub(before.idle) + iowait;
     let irq = spent(|t| t.irq)? + spent(|t| t.softirq)?;
     let steal = spent(|t| t.steal)?;
     let used = spent(|t| t.user)? + spent(|t| t.nice)? + spent(|t| t.system)? + irq + steal;

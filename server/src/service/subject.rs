@@ -77,7 +77,8 @@ impl Context {
         warnings: &mut Warnings,
     ) -> Result<Subject, Failure> {
         let newest = self.snapshot()?;
-        let other_kernel = kernel.filter(|choice| choice.profiles != newest.machine.choice.profiles);
+        let other_kernel = kernel.filter(|choice| *choice != newest.machine.choice);
+        let is_changed = !changes.are_none();
         let machine = if changes.are_none() {
             match other_kernel {
                 Some(choice) => {
@@ -102,7 +103,9 @@ impl Context {
         };
         let is_transient = machine.is_some();
         let machine = machine.map_or_else(|| Arc::clone(&newest.machine), Arc::new);
-        let snapshot = Arc::new(Snapshot { machine, load, ..(*newest).clone() });
+        // A host of which something was replaced is no generation of this one.
+        let topology_generation = if is_changed { 0 } else { newest.topology_generation };
+        let snapshot = Arc::new(Snapshot { machine, load, topology_generation, ..(*newest).clone() });
         Ok(Subject { snapshot, is_transient })
     }
 

@@ -102,7 +102,11 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
     let frame = Frame { question, scene, covered, valid_for: &rests_on };
     let whole = [whole(question)];
     let mut warnings = Warnings::default();
-    warn_of_advice(&given, &mut warnings);
+    warn_of_advice(&given, covered, &mut warnings);
+    if question.full && Frame::is_long(&given) {
+        let said = "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
+        warnings.add("ENTRIES_LEFT_OUT", said);
+    }
     Ok(v1::AdviseResponse {
         advice: Some(frame.advice(&given)),
         without: under.worst(&without).map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
@@ -139,8 +143,13 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
         _ if !covered && needs_model => (verdict::Value::Unknown, false),
         ProofOutcome::Safe => (verdict::Value::NoPileUp, true),
         ProofOutcome::Unsafe => (verdict::Value::PileUp, false),
-        ProofOutcome::Cut if advice.with.tally.pile_up => (verdict::Value::PileUp, false),
-        ProofOutcome::Cut => (verdict::Value::Unknown, false),
+        _ if advice.with.tally.pile_up => (verdict::Value::PileUp, false),
+        ProofOutcome::Misshapen
+            if advice.asked.is_safe() && advice.parts.iter().all(|part| part.as_asked) =>
+        {
+            (verdict::Value::NoPileUp, true)
+        }
+        ProofOutcome::Misshapen | ProofOutcome::Cut => (verdict::Value::Unknown, false),
     };
     Outcome {
         profile: advice.judged_by,
@@ -151,9 +160,15 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
     }
 }
 
-fn warn_of_advice(advice: &Advice, warnings: &mut Warnings) {
-    if !advice.proof.is_safe() {
-        let said = "No form that can be applied is proven: this is the one that piles up least.";
+fn warn_of_advice(advice: &Advice, covered: bool, warnings: &mut Warnings) {
+    let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
+    if !advice.proof.is_safe() || (!covered && needs_model) {
+        let said = match advice.proof.outcome {
+            ProofOutcome::Misshapen => {
+                "Under no form that can be applied does the kernel keep to the policy's shape: this is the widest."
+            }
+            _ => "No form that can be applied is proven: this is the one that piles up least.",
+        };
         warnings.add("NOT_PROVEN", said);
     }
     if !advice.optimal {
@@ -173,7 +188,7 @@ fn reasons(advice: &Advice, question: &Question, covered: bool) -> Vec<v1::Reaso
         _ if !covered => add("HOST_NOT_COVERED", asked),
         ProofOutcome::Safe if advice.form == Form::None => add("KERNEL_DOES_AS_WELL", asked),
         ProofOutcome::Safe => add("ASKED_SAFE", asked),
-        ProofOutcome::Unsafe => add("ASKED_UNSAFE", asked),
+        ProofOutcome::Unsafe | ProofOutcome::Misshapen => add("ASKED_UNSAFE", asked),
         ProofOutcome::Cut => add("ASKED_CUT", asked),
     }
     for attempt in &advice.attempts {

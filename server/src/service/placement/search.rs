@@ -17,6 +17,9 @@ use std::{cmp::Reverse, collections::HashMap};
 /// them.
 const MAX_LOOKS: u64 = 1 << 22;
 
+/// The most tasks that are placed in central runs, over all origins and profiles.
+const MAX_PLACEMENTS: usize = 1 << 22;
+
 /// A question about a host under one profile.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnderProfile<'a> {
@@ -59,6 +62,14 @@ impl OfClass {
         std::iter::once(&self.outlook.central).chain(&self.outlook.explored.ends).chain(&self.marked)
     }
 
+    /// Other classes were left out, so that this one's being safe says nothing of the whole.
+    fn leave_open(&mut self) {
+        self.cut = true;
+        if self.verdict == verdict::Value::NoPileUp {
+            (self.verdict, self.determined) = (verdict::Value::Unknown, false);
+        }
+    }
+
     /// Greater is worse.
     pub(super) fn rank(&self) -> u8 {
         match self.verdict {
@@ -79,10 +90,14 @@ impl Found {
 impl UnderProfile<'_> {
     /// Looks at every class of origins. Nothing if it was stopped.
     pub(super) fn search(&self, stop: &Stop) -> Option<Found> {
-        let origins = match self.question.launch.origin {
+        let mut origins = match self.question.launch.origin {
             Some(cpu) => vec![Origin::from(cpu)],
             None => origins(self.host, self.symmetry, &self.question.allowed),
         };
+        // Each costs a central run of all tasks.
+        let affordable = (MAX_PLACEMENTS / (self.question.tasks as usize * self.profiles).max(1)).max(1);
+        let left_out = origins.len() > affordable;
+        origins.truncate(affordable);
         let first = origins.first()?.cpu;
         let looks = MAX_LOOKS / (self.profiles as u64).max(1);
         let share = looks / (origins.len() as u64).max(1);
@@ -92,7 +107,11 @@ impl UnderProfile<'_> {
             if stop.is_called() {
                 return None;
             }
-            classes.push(self.judge(outlook, share));
+            let mut of_class = self.judge(outlook, share);
+            if left_out {
+                of_class.leave_open();
+            }
+            classes.push(of_class);
         }
         // Stable: the model has put the worst of equals first.
         classes.sort_by_key(|of_class| Reverse(of_class.rank()));
