@@ -92,7 +92,8 @@ pub(crate) fn online(
 pub(crate) fn warn_of_few(tasks: u32, allowed: &CpuSet, warnings: &mut Warnings) {
     let cpus = super::count(allowed.len());
     if tasks > cpus {
-        let said = format!("{tasks} tasks have {cpus} CPUs: some share one, wherever they are put.");
+        let each = if cpus == 1 { "CPU" } else { "CPUs" };
+        let said = format!("{tasks} tasks have {cpus} {each}: some share one, wherever they are put.");
         warnings.add("FEWER_CPUS_THAN_TASKS", said);
     }
 }

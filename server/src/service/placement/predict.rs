@@ -118,8 +118,7 @@ fn warn_of_ranges(found: &[Found], warnings: &mut Warnings) {
         warnings.add("RUNS_CUT", said);
     }
     if worst().any(|of_class| of_class.marks_arise) {
-        let said = "Crowded CPUs may make load balancing mark a group as imbalanced, which turns later tasks away from \
-                    it: ranges hold without such a mark.";
+        let said = "Load balancing may turn later tasks of this launch away from a crowded group: the ranges leave that out.";
         warnings.add("MARKS_MAY_ARISE", said);
     }
 }
