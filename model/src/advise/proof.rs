@@ -214,7 +214,7 @@ impl Prover<'_> {
         };
         for origin in starts {
             work.origins.insert(origin);
-            for children in [Children::JustStarted, Children::LongRunning] {
+            for children in [Children::JustStarted, Children::OfLightParent, Children::LongRunning] {
                 let burst = Burst { children, ..self.launch.burst(&part.cpus, part.tasks, origin) };
                 let search = Search {
                     marks: true,

@@ -51,6 +51,8 @@ pub enum Children {
     /// It runs, and has just begun: the burst is short.
     #[default]
     JustStarted,
+    /// The same, and the parent has hardly run, as one that mostly sleeps: its CPU looks less used than it is.
+    OfLightParent,
     /// It runs, and has run for long: the burst is slow.
     LongRunning,
     /// It blocked at once, so that the next placement does not see it.
@@ -60,16 +62,17 @@ pub enum Children {
 impl Children {
     fn start_on(self, cpu: Cpu, state: &mut State<'_>) {
         match self {
-            Self::JustStarted => state.add_fresh(cpu),
+            Self::JustStarted | Self::OfLightParent => state.add_fresh(cpu),
             Self::LongRunning => state.add_settled(cpu),
             Self::Asleep => {}
         }
     }
 
-    /// The parent has run about as long as its first child.
+    /// But for a light one, the parent has run about as long as its first child.
     fn add_parent(self, cpu: Cpu, state: &mut State<'_>) {
         match self {
             Self::JustStarted | Self::Asleep => state.add_fresh(cpu),
+            Self::OfLightParent => state.add_light(cpu),
             Self::LongRunning => state.add_settled(cpu),
         }
     }

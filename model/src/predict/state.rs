@@ -146,6 +146,14 @@ impl<'a> State<'a> {
         self.change(cpu, |queue| *queue = Queue::settled(queue.tasks + 1));
     }
 
+    /// Adds a task that has hardly run.
+    pub(crate) fn add_light(&mut self, cpu: Cpu) {
+        self.change(cpu, |queue| {
+            queue.tasks += 1;
+            queue.load = queue.load.saturating_add(SCALE);
+        });
+    }
+
     /// Adds a task that was just forked.
     pub(crate) fn add_fresh(&mut self, cpu: Cpu) {
         self.change(cpu, Queue::add_fresh);

@@ -118,11 +118,13 @@ proptest! {
 
     /// Promise 2: what is called safe stands in any order of idle CPUs, from any origin.
     #[test]
-    fn a_safe_mask_stands_in_any_idle_order(case in case(), slow in any::<bool>()) {
+    fn a_safe_mask_stands_in_any_idle_order(
+        case in case(),
+        children in sample::select(vec![Children::JustStarted, Children::OfLightParent, Children::LongRunning]),
+    ) {
         let bench = case.bench();
         let question = Question { allowed: Some(&case.mask), ..Question::tasks(case.tasks) };
         let advice = question.ask(&bench);
-        let children = if slow { Children::LongRunning } else { Children::JustStarted };
         if advice.asked.is_safe() {
             let origin = case.origin_inside();
             let burst = Burst { children, idle: &case.idle, ..Burst::forks(&case.mask, case.tasks, origin) };

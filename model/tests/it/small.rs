@@ -1,14 +1,16 @@
 //! The small fixed vectors.
 
 use crate::{
+    advice::Question,
     bursts::{Bench, cpu, cpus},
     machines::{turin, xeon, zen3},
 };
 use berth_model::{
+    advise::Outcome,
     load::CpuLoad,
-    predict::{Burst, Entry, IdleCpu, Parent},
+    predict::{Burst, Children, Entry, IdleCpu, Parent},
     profile,
-    topology::{Level, Shape, Topology},
+    topology::{Level, Processor, Shape, Topology},
 };
 
 #[test]
@@ -122,4 +124,19 @@ fn a_waiting_launcher_is_no_pile_up() {
     let beside = Burst { parent: Parent::Runs, ..Burst::forks(&allowed, 1, cpu(0)) };
     let tally = bench.predict(&beside).tally;
     assert_eq!((tally.fullest, tally.best, tally.pile_up), (1, 1, false));
+}
+
+/// Recorded on 6.1.170 and 6.1.192: six tasks under a mask of the four CPUs of one LLC leave three on the parent's CPU if
+/// the parent has hardly run, and none of it is called safe.
+#[test]
+fn a_light_parent_keeps_three_of_six() {
+    let processor = Processor { vendor: "GenuineIntel".to_owned(), family: Some(6) };
+    let shape = Shape { packages: 2, cores: 4, far: 30, processor, ..Shape::default() };
+    let bench = Bench::named(&shape.topology().unwrap(), "6.1.178+");
+    let allowed = cpus("4-7");
+    let burst = Burst { children: Children::OfLightParent, ..Burst::forks(&allowed, 6, cpu(4)) };
+    let places = bench.places(&burst);
+    assert_eq!(places.iter().filter(|&&place| place == 4).count(), 3, "{places:?}");
+    let advice = Question { allowed: Some(&allowed), ..Question::tasks(6) }.ask(&bench);
+    assert_eq!(advice.asked.outcome, Outcome::Unsafe);
 }
