@@ -82,7 +82,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
                 walk.outcomes(&mut branch.state, Ties::Any, search.marks, |_, cpus| picture.narrow(cpus));
             picture.narrow(&mut cpus);
             // Copying a branch costs about as much as looking at an eighth of the host's CPUs.
-            let copies = (cpus.len() - 1) * host.topology.cpu_limit() / 8;
+            let copies = cpus.len().saturating_sub(1) * host.topology.cpu_limit() / 8;
             looks += branch.state.take_looks() + copies as u64;
             let last = cpus.last();
             let mut branch = Some(branch);

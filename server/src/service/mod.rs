@@ -30,7 +30,7 @@ pub(crate) struct Context {
     pub(crate) foreign: Pool,
     /// Questions about this host that take long.
     pub(crate) long: Pool,
-    /// The kernel that the operator stated, for this host.
+    /// How long a question may take.
     pub(crate) deadline: Duration,
     pub(crate) started_at: SystemTime,
 }

@@ -5,13 +5,32 @@ mod origins;
 mod predict;
 mod search;
 
-use super::Berth;
-use crate::convert::Failure;
+use super::{Berth, Context, pool::Stop, subject::Subject};
+use crate::{convert::Failure, snapshot::Snapshot};
 use berth_proto::v1::{self, placement_service_server::PlacementService};
+use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
-/// Up to this many tasks on this host as it is are answered at once; more on a thread of their own.
+/// Up to this many tasks make a small question.
 const SHORT: u32 = 64;
+
+impl Context {
+    /// Computes an answer from the snapshot that it is about: a small one about this host as it is, of which one kernel
+    /// is known, at once; any other on a thread of its own.
+    async fn computed<T: Send + 'static>(
+        &self,
+        subject: &Subject,
+        is_small: bool,
+        compute: impl FnOnce(&Snapshot, &Stop) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let snapshot = Arc::clone(&subject.snapshot);
+        if is_small && !subject.is_transient && snapshot.machine.kernels.len() == 1 {
+            return Ok(compute(&snapshot, &Stop::default()));
+        }
+        let pool = if subject.is_transient { &self.foreign } else { &self.long };
+        pool.run(move |stop| compute(&snapshot, stop)).await
+    }
+}
 
 #[tonic::async_trait]
 impl PlacementService for Berth {

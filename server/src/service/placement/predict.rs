@@ -15,7 +15,6 @@ use crate::{
     snapshot::Snapshot,
 };
 use berth_proto::v1::{self, verdict};
-use std::sync::Arc;
 
 impl Context {
     pub(in crate::service) async fn predict(
@@ -40,15 +39,9 @@ impl Context {
         cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
         snapshot::warn(&subject.snapshot, &mut warnings);
 
-        let is_short = !subject.is_transient && question.tasks <= SHORT;
-        let snapshot = Arc::clone(&subject.snapshot);
-        let answer = move |stop: &Stop| answer(&snapshot, &question, stop);
-        let answered = if is_short {
-            answer(&Stop::default())
-        } else {
-            let pool = if subject.is_transient { &self.foreign } else { &self.long };
-            pool.run(answer).await?
-        };
+        let is_small = question.tasks <= SHORT && !question.full;
+        let compute = move |snapshot: &Snapshot, stop: &Stop| answer(snapshot, &question, stop);
+        let answered = self.computed(&subject, is_small, compute).await?;
         let mut response = answered.ok_or_else(|| Failure::internal("the caller went away"))?;
         let mut all = warnings.into_wire();
         all.append(&mut response.warnings);
