@@ -109,8 +109,8 @@ impl Wish<'_> {
     /// What the newest kernel would choose if it judged groups by their allowed CPUs alone; equally idle CPUs are
     /// taken in SPREAD's order, and tasks that it piles up nevertheless move to the nearest CPU with room.
     fn as_the_kernel_should(&self) -> Vec<Cpu> {
-        let Some(origin) = self.origin.filter(|&cpu| self.allowed.contains(cpu)).or_else(|| self.emptiest())
-        else {
+        // The launcher's own CPU may be left to it, and is not among the allowed ones then.
+        let Some(origin) = self.origin.or_else(|| self.emptiest()) else {
             return Vec::new();
         };
         let mut idle = vec![IdleCpu::default(); self.topology.cpu_limit()];

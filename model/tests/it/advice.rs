@@ -137,6 +137,21 @@ fn a_pair_stays_on_one_node() {
     }
 }
 
+/// AUTO forks from where the parent is, also when its CPU is left to it.
+#[test]
+fn a_pair_stays_on_its_parents_node() {
+    let topology = zen3(4);
+    let node = |number| topology.unit_of(berth_model::topology::Level::Node, cpu(number));
+    for origin in [0, 40, 100] {
+        let launch = Launch { origin: Some(cpu(origin)), ..Launch::default() };
+        let question = Question { launch, can_apply: &[Form::PerTask], ..Question::tasks(2) };
+        let advice = question.ask(&Bench::named(&topology, "v6.12"));
+        let places: Vec<u32> = advice.parts.iter().map(|part| part.placed[0].number()).collect();
+        assert!(places.iter().all(|&place| node(place) == node(origin)), "from {origin}: {places:?}");
+        assert!(!places.contains(&origin), "from {origin}: {places:?}");
+    }
+}
+
 #[test]
 fn nothing_to_bind_where_the_kernel_does_as_well() {
     let advice = Question::tasks(8).ask(&Bench::named(&zen3(1), "v6.12"));
