@@ -1,12 +1,13 @@
 //! The daemon: listens, reads the host, serves, stops.
 
 use crate::{
-    config::{Config, Topology},
+    config::{Config, Live, Reloader, TextFile, Topology},
     ingest::{self, Hardware, Reader, Settings, kernel::Kernel},
     listen::{self, Socket},
     serve::{self, Health},
     service::{Context, Pool},
     snapshot::{Choice, Here, Machine, publisher, sample},
+    telemetry,
 };
 use berth_model::topology;
 use std::{
@@ -14,7 +15,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 use tokio::{
     sync::watch,
@@ -71,7 +72,8 @@ pub struct Daemon {
     servers: JoinSet<Result<(), tonic::transport::Error>>,
     start: JoinSet<Result<(), Error>>,
     sampler: Option<AbortHandle>,
-    shutdown_timeout: Duration,
+    live: Live,
+    reloader: Reloader,
 }
 
 impl Daemon {
@@ -82,14 +84,16 @@ impl Daemon {
     /// If it cannot listen, or a host that it was told to answer about cannot be read.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let begun = Instant::now();
+        let (reloader, live) = Reloader::new(&config);
+        let listen = &config.sections.listen;
         let reader = Reader::new(config.program.clone());
         // A description is part of the configuration: told before a port is bound.
         let described = described(&config, &reader).await?;
-        let tcp = match config.tcp {
+        let tcp = match listen.tcp {
             Some(address) => Some(listen::tcp(address).await?),
             None => None,
         };
-        let uds = config.uds.as_deref().map(Socket::bind).transpose()?;
+        let uds = listen.uds.as_deref().map(Socket::bind).transpose()?;
         let (tcp, address) = tcp.unzip();
         let (socket, uds) = uds.unzip();
 
@@ -99,11 +103,11 @@ impl Daemon {
             reader: reader.clone(),
             foreign: Pool::new(FOREIGN_AT_A_TIME, "questions about other hosts or kernels"),
             long: Pool::new(std::thread::available_parallelism().map_or(1, usize::from), "long questions"),
-            deadline: config.deadline,
+            live: live.clone(),
             started_at: SystemTime::now(),
         });
         let health = Health::new().await;
-        let routes = serve::routes(context, &health, config.max_requests, config.deadline);
+        let routes = serve::routes(context, &health, &live);
         let (stop, stopped) = watch::channel(false);
         let mut servers = JoinSet::new();
         if let Some(listener) = tcp {
@@ -121,11 +125,11 @@ impl Daemon {
         let mut start = JoinSet::new();
         let mut sampler = JoinSet::new();
         let sampler = config.measure_load.then(|| {
-            let task = sampler.spawn(sample(config.root.clone(), config.sample_interval, publisher.clone()));
+            let task = sampler.spawn(sample(config.root.clone(), live.clone(), publisher.clone()));
             sampler.detach_all();
             task
         });
-        let (ready_file, shutdown_timeout) = (config.ready_file.clone(), config.shutdown_timeout);
+        let ready_file = listen.ready_file.clone();
         let ready = Ready { tcp: address, uds: socket.as_ref().map(|socket| socket.path().to_owned()) };
         let serving = health.clone();
         start.spawn(async move {
@@ -138,7 +142,7 @@ impl Daemon {
             );
             ready_file.map_or(Ok(()), |path| ready.write(&path))
         });
-        Ok(Self { tcp: address, socket, health, stop, servers, start, sampler, shutdown_timeout })
+        Ok(Self { tcp: address, socket, health, stop, servers, start, sampler, live, reloader })
     }
 
     /// The TCP address that it listens on.
@@ -175,6 +179,24 @@ impl Daemon {
         }
     }
 
+    /// Takes what can be changed while it runs from a newer configuration, and logs what was and what was not.
+    pub fn reload(&mut self, newer: &Config) {
+        let reloaded = self.reloader.reload(newer);
+        let log = &self.live.now().log;
+        telemetry::set_filter(&log.filter);
+        for line in &reloaded.changed {
+            tracing::info!("{line}");
+        }
+        for line in &reloaded.need_restart {
+            tracing::warn!("{line}: this needs a restart");
+        }
+        tracing::info!(
+            changed = reloaded.changed.len(),
+            need_restart = reloaded.need_restart.len(),
+            "the configuration was read again"
+        );
+    }
+
     /// Says NOT_SERVING, takes no more requests, and gives those that are there their time.
     pub async fn stop(mut self) {
         self.health.not_serving().await;
@@ -184,18 +206,28 @@ impl Daemon {
         }
         let _ = self.stop.send(true);
         let all = async { while self.servers.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.shutdown_timeout, all).await.is_err() {
-            tracing::warn!(limit = ?self.shutdown_timeout, "requests were cut off");
+        let limit = self.live.now().limits.shutdown_timeout;
+        if tokio::time::timeout(limit, all).await.is_err() {
+            tracing::warn!(?limit, "requests were cut off");
             self.servers.abort_all();
         }
     }
+}
+
+/// Whether the host that the configuration describes, if it does, can be read.
+///
+/// # Errors
+///
+/// If it cannot.
+pub async fn check(config: &Config) -> Result<(), Error> {
+    described(config, &Reader::new(config.program.clone())).await.map(drop)
 }
 
 /// The host that the configuration describes, if it does.
 async fn described(config: &Config, reader: &Reader) -> Result<Option<Hardware>, Error> {
     match &config.topology {
         Topology::Live => Ok(None),
-        Topology::Xml { path, text } => {
+        Topology::Xml(TextFile { path, text }) => {
             let what = format!("--topology-xml {}", path.display());
             reader.xml(text).await.map(Some).map_err(|cause| Error::Described { what, cause })
         }
@@ -228,11 +260,12 @@ fn build(config: &Config, mut hardware: Hardware, live: bool) -> Result<(Machine
         processor.vendor.clone_from(&kernel.cpu_vendor);
         processor.family = kernel.cpu_family;
     }
-    if let Some(vendor) = &config.cpu_vendor {
+    let stated = &config.sections.host;
+    if let Some(vendor) = &stated.cpu_vendor {
         processor.vendor.clone_from(vendor);
     }
-    processor.family = config.cpu_family.or(processor.family);
-    let stated = config.kernel.as_deref().and_then(|kernel| Choice::typed(kernel).ok());
+    processor.family = stated.cpu_family.or(processor.family);
+    let stated = stated.kernel.as_deref().and_then(|kernel| Choice::typed(kernel).ok());
     let choice = stated.unwrap_or_else(|| {
         if live {
             Choice::running(&kernel.identity)

@@ -14,5 +14,5 @@ mod service;
 mod snapshot;
 pub mod telemetry;
 
-pub use daemon::{Daemon, Error};
+pub use daemon::{Daemon, Error, check};
 pub use listen::Error as ListenError;

@@ -2,12 +2,12 @@
 
 use anyhow::Context as _;
 use berth_server::{
-    Daemon, Error,
-    config::{Config, Stop},
+    Daemon, Error, check,
+    config::{Asked, Config, Stop},
     ingest::child,
     telemetry,
 };
-use std::process::ExitCode;
+use std::{ffi::OsString, io::Write as _, process::ExitCode};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Told something that cannot be (EX_USAGE).
@@ -20,8 +20,15 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|first| first == child::ARGUMENT) {
         return child::main(arguments.get(2).and_then(|kind| kind.to_str()));
     }
-    let config = match Config::try_from_args(arguments) {
-        Ok(config) => config,
+    let ended = match Asked::try_from_args(&arguments) {
+        Ok(Asked::Serve(config)) => {
+            telemetry::start(&config.sections.log);
+            run(serve(*config, arguments))
+        }
+        Ok(Asked::Check(config)) => run(async move { Ok(check(&config).await?) }),
+        Ok(Asked::Print(text)) => {
+            std::io::stdout().write_all(text.as_bytes()).context("stdout cannot be written")
+        }
         Err(Stop::Said(said)) => {
             let wrong = said.use_stderr();
             let _ = said.print();
@@ -32,8 +39,7 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    telemetry::start(&config.log);
-    match run(config) {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("berthd: {error:#}");
@@ -50,31 +56,32 @@ fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Runs the daemon. Computations that are still going on when it has stopped are not waited for.
-fn run(config: Config) -> anyhow::Result<()> {
+/// Runs to the end. Computations that are still going on then are not waited for.
+fn run(all: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
-    let ended = runtime.block_on(serve(config));
+    let ended = runtime.block_on(all);
     runtime.shutdown_background();
     ended
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("signals cannot be waited for")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be waited for")?;
+async fn serve(config: Config, arguments: Vec<OsString>) -> anyhow::Result<()> {
+    let wait_for = |kind| signal(kind).context("signals cannot be waited for");
+    let mut terminate = wait_for(SignalKind::terminate())?;
+    let mut interrupt = wait_for(SignalKind::interrupt())?;
+    let mut hangup = wait_for(SignalKind::hangup())?;
     let mut daemon = Daemon::start(config).await?;
-    let told = async {
+    let signal = loop {
+        let run = async {
+            daemon.ready().await?;
+            daemon.failed().await
+        };
         tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => break "SIGTERM",
+            _ = interrupt.recv() => break "SIGINT",
+            _ = hangup.recv() => {}
+            ended = run => return ended.context("berthd ended by itself"),
         }
-    };
-    let run = async {
-        daemon.ready().await?;
-        daemon.failed().await
-    };
-    let signal = tokio::select! {
-        signal = told => signal,
-        ended = run => return ended.context("berthd ended by itself"),
+        reload(&mut daemon, &arguments);
     };
     tracing::info!(signal, "stopping");
     tokio::select! {
@@ -84,4 +91,19 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         _ = interrupt.recv() => {}
     }
     Ok(())
+}
+
+/// Reads the configuration again. One that is wrong changes nothing.
+fn reload(daemon: &mut Daemon, arguments: &[OsString]) {
+    match Config::try_from_args(arguments) {
+        Ok(newer) => daemon.reload(&newer),
+        Err(Stop::Invalid(invalid)) => {
+            for problem in &invalid.0 {
+                tracing::error!("{problem}");
+            }
+            tracing::error!(problems = invalid.0.len(), "the configuration is wrong: nothing was changed");
+        }
+        // The arguments were right when the daemon was started.
+        Err(Stop::Said(said)) => tracing::error!(%said, "the configuration is wrong: nothing was changed"),
+    }
 }

@@ -1,6 +1,7 @@
 //! The gRPC server: services in their layers, health and reflection beside them.
 
 use crate::{
+    config::Live,
     convert::MAX_REQUEST_BYTES,
     layers::{admission::Admission, deadline::Deadline, request_id::RequestIds},
     service::{Berth, Context},
@@ -70,15 +71,10 @@ impl Health {
 }
 
 /// Every service. Those of berth.v1 share one limit.
-pub(crate) fn routes(
-    context: Arc<Context>,
-    health: &Health,
-    max_requests: usize,
-    deadline: Duration,
-) -> Routes {
+pub(crate) fn routes(context: Arc<Context>, health: &Health, live: &Live) -> Routes {
     let berth = Berth(context);
     // Layer order, outermost first: request id (see `server`), admission, deadline.
-    let (admission, deadline) = (Admission::new(max_requests), Deadline(deadline));
+    let (admission, deadline) = (Admission::new(live.clone()), Deadline(live.clone()));
     macro_rules! guarded {
         ($server:ident) => {
             admission.named_layer(

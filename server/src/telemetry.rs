@@ -1,8 +1,16 @@
 //! The log: to stderr, as text or as one JSON object a line.
 
-use crate::config::Log;
-use std::io::{self, Write};
-use tracing_subscriber::{EnvFilter, fmt};
+use crate::config::{Log, LogFormat};
+use std::{
+    io::{self, Write},
+    sync::OnceLock,
+};
+use tracing_subscriber::{
+    EnvFilter, Layer as _, Registry, fmt,
+    layer::SubscriberExt as _,
+    reload::{self, Handle},
+    util::SubscriberInitExt as _,
+};
 
 /// Stderr, as far as it takes what is written: a full disk or a log reader that went away ends no daemon.
 struct LenientStderr;
@@ -19,18 +27,33 @@ impl Write for LenientStderr {
     }
 }
 
-/// Starts logging. Later calls change nothing: there is one log per process.
+/// The filter in effect: there is one log per process.
+static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
+
+/// Starts logging. Later calls change nothing.
 pub fn start(log: &Log) {
-    // Operators know the program by its name, not its library's.
-    let filter = format!("{},{}", log.filter, log.filter.replace("berthd", "berth_server"));
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = fmt().with_env_filter(filter).with_writer(|| LenientStderr).log_internal_errors(false);
-    let started = if log.json {
-        lines.json().flatten_event(true).try_init()
-    } else {
-        lines.with_ansi(io::IsTerminal::is_terminal(&io::stderr())).try_init()
+    let (filter, handle) = reload::Layer::new(of_operator(&log.filter));
+    let lines = fmt::layer().with_writer(|| LenientStderr).log_internal_errors(false);
+    let lines = match log.format {
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => lines.with_ansi(io::IsTerminal::is_terminal(&io::stderr())).boxed(),
     };
-    if started.is_ok() {
+    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+        let _ = FILTER.set(handle);
         std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "panicked")));
     }
+}
+
+/// Changes what is logged from now on. Nothing happens if the log was not started here.
+pub(crate) fn set_filter(filter: &str) {
+    if let Some(handle) = FILTER.get() {
+        // The log lives as long as the process.
+        let _ = handle.reload(of_operator(filter));
+    }
+}
+
+/// Operators know the program by its name, not its library's.
+fn of_operator(filter: &str) -> EnvFilter {
+    let filter = format!("{filter},{}", filter.replace("berthd", "berth_server"));
+    EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"))
 }

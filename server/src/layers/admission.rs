@@ -1,27 +1,46 @@
 //! Answers a bounded number of requests at a time, and refuses more at once: a queue would only make all late.
 
-use crate::convert::Failure;
+use crate::{config::Live, convert::Failure};
 use http::{Request, Response};
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
-use tokio::sync::Semaphore;
 use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
 /// One limit for all services that share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
-    limit: usize,
-    free: Arc<Semaphore>,
+    live: Live,
+    answering: Arc<AtomicUsize>,
 }
 
 impl Admission {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, free: Arc::new(Semaphore::new(limit)) }
+    pub(crate) fn new(live: Live) -> Self {
+        Self { live, answering: Arc::default() }
+    }
+
+    /// A place among those that are answered; else how many there are.
+    fn admit(&self) -> Result<Place, usize> {
+        let limit = self.live.now().limits.max_requests;
+        // Counted before it is compared, so that two cannot both take the last place.
+        let place = Place(Arc::clone(&self.answering));
+        if self.answering.fetch_add(1, Ordering::Relaxed) < limit { Ok(place) } else { Err(limit) }
+    }
+}
+
+/// Given back when dropped.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -54,14 +73,17 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Ok(permit) = Arc::clone(&self.admission.free).try_acquire_owned() else {
-            let refused = Failure::Overloaded { limit: self.admission.limit, of: "requests" };
-            return Box::pin(std::future::ready(Ok(Status::from(refused).into_http())));
+        let place = match self.admission.admit() {
+            Ok(place) => place,
+            Err(limit) => {
+                let refused = Failure::Overloaded { limit, of: "requests" };
+                return Box::pin(std::future::ready(Ok(Status::from(refused).into_http())));
+            }
         };
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            drop(permit);
+            drop(place);
             answer
         })
     }

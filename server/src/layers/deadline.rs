@@ -3,7 +3,10 @@
 //! tonic has a timeout of its own, which answers `CANCELLED`; this one is a little earlier. Beside that it says in our
 //! own words that a message was too long, which tonic finds out before any service sees the request.
 
-use crate::convert::{Failure, Faults, MAX_REQUEST_BYTES};
+use crate::{
+    config::Live,
+    convert::{Failure, Faults, MAX_REQUEST_BYTES},
+};
 use http::{HeaderMap, Request, Response};
 use std::{
     future::Future,
@@ -18,13 +21,13 @@ use tower::{Layer, Service};
 const EARLIER: Duration = Duration::from_millis(5);
 
 /// The longest that a request may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline(pub(crate) Duration);
+#[derive(Debug, Clone)]
+pub(crate) struct Deadline(pub(crate) Live);
 
 impl<S> Layer<S> for Deadline {
     type Service = Timed<S>;
     fn layer(&self, inner: S) -> Timed<S> {
-        Timed { inner, limit: self.0 }
+        Timed { inner, live: self.0.clone() }
     }
 }
 
@@ -32,7 +35,7 @@ impl<S> Layer<S> for Deadline {
 #[derive(Debug, Clone)]
 pub(crate) struct Timed<S> {
     inner: S,
-    limit: Duration,
+    live: Live,
 }
 
 impl<S, B> Service<Request<B>> for Timed<S>
@@ -51,7 +54,8 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let given = given(request.headers());
-        let limit = given.map_or(self.limit, |given| given.min(self.limit));
+        let most = self.live.now().limits.deadline;
+        let limit = given.map_or(most, |given| given.min(most));
         let earlier = if given.is_some() { EARLIER.min(limit / 10) } else { Duration::ZERO };
         let answer = self.inner.call(request);
         Box::pin(async move {

@@ -42,7 +42,7 @@ impl Context {
             kernel: here.zip(machine).map(|(here, machine)| info::kernel_to_wire(here, machine)),
             profile: machine.map(|machine| kernel::to_wire(&machine.choice)),
             settings: here.map(|here| info::settings_to_wire(&here.settings)),
-            limits: Some(info::limits(self.deadline)),
+            limits: Some(info::limits(self.live.now().limits.deadline)),
             degraded: degraded.into_wire(),
             snapshot: snapshot.as_ref().map(|snapshot| snapshot::to_wire(snapshot)),
             // Whoever reaches the socket may ask; there is nothing else to do yet.

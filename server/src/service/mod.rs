@@ -11,15 +11,13 @@ mod topology;
 pub(crate) use pool::Pool;
 
 use crate::{
+    config::Live,
     convert::Failure,
     ingest::Reader,
     snapshot::{Choice, Snapshot, publisher::Current},
 };
 use berth_proto::v1;
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
 /// What the services share.
 #[derive(Debug)]
@@ -30,8 +28,8 @@ pub(crate) struct Context {
     pub(crate) foreign: Pool,
     /// Questions about this host that take long.
     pub(crate) long: Pool,
-    /// How long a question may take.
-    pub(crate) deadline: Duration,
+    /// The settings in effect.
+    pub(crate) live: Live,
     pub(crate) started_at: SystemTime,
 }
 

@@ -1,13 +1,16 @@
 //! The task that takes a sample of the load at each interval.
 
 use super::publisher::{Handle, Sample};
-use crate::ingest::load::{self, Reading};
+use crate::{
+    config::Live,
+    ingest::load::{self, Reading},
+};
 use std::{
     io,
     path::PathBuf,
     time::{Duration, Instant, SystemTime},
 };
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 struct Taken {
     reading: Reading,
@@ -15,13 +18,22 @@ struct Taken {
 }
 
 /// Samples the load of the host whose `proc` lies below `root`, for as long as the daemon runs.
-pub(crate) async fn sample(root: PathBuf, every: Duration, publisher: Handle) {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+pub(crate) async fn sample(root: PathBuf, mut live: Live, publisher: Handle) {
+    let mut every = live.now().load.sample_interval;
+    let mut ticks = ticks(every);
     let mut before: Option<Taken> = None;
     let mut failing = false;
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = live.changed() => {
+                let now = live.now().load.sample_interval;
+                if now != every {
+                    (every, ticks) = (now, self::ticks(now));
+                }
+                continue;
+            }
+        }
         match take(root.clone()).await {
             Ok(now) => {
                 if let Some(before) = &before {
@@ -39,6 +51,12 @@ pub(crate) async fn sample(root: PathBuf, every: Duration, publisher: Handle) {
             }
         }
     }
+}
+
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 async fn take(root: PathBuf) -> io::Result<Taken> {

@@ -12,7 +12,11 @@ use std::{
 
 fn berthd(folder: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.env_clear().args(["--tcp", "127.0.0.1:0", "--uds"]).arg(folder.join("berthd.sock"));
+    command
+        .env_clear()
+        .env("BERTH_CONFIG", "none")
+        .args(["--tcp", "127.0.0.1:0", "--uds"])
+        .arg(folder.join("berthd.sock"));
     command.arg("--ready-file").arg(folder.join("ready"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -106,7 +110,7 @@ fn flags_count_before_the_environment() {
     let mut command = berthd(folder.path());
     let output = command.env("BERTH_KERNEL", "nonsense").output().unwrap();
     assert_eq!(output.status.code(), Some(64));
-    assert!(stderr(&output).contains("--kernel: kernel `nonsense`"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("BERTH_KERNEL=nonsense: kernel `nonsense`"), "{}", stderr(&output));
     let mut program =
         berthd(folder.path()).env("BERTH_KERNEL", "nonsense").args(["--kernel", "6.12.95"]).spawn().unwrap();
     ready(folder.path(), &mut program);
@@ -129,6 +133,76 @@ fn what_is_wrong_is_said_before_a_port_is_bound() {
     assert_eq!(output.status.code(), Some(64));
     let output = Command::new(PROGRAM).arg("--version").output().unwrap();
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).starts_with("berthd 0."));
+}
+
+/// The lines of a JSON log, as they come.
+struct Lines(std::io::Lines<std::io::BufReader<std::process::ChildStderr>>);
+
+impl Lines {
+    fn of(program: &mut Child) -> Self {
+        use std::io::BufRead;
+        Self(std::io::BufReader::new(program.stderr.take().unwrap()).lines())
+    }
+
+    /// All up to the first with this message.
+    fn until(&mut self, message: &str) -> Vec<Value> {
+        let mut lines = Vec::new();
+        for line in &mut self.0 {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let is_last = line["message"].as_str().is_some_and(|text| text.contains(message));
+            lines.push(line);
+            if is_last {
+                return lines;
+            }
+        }
+        panic!("no `{message}` in {lines:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sighup_reads_the_file_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("berthd.toml");
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    let given_limit = |channel: tonic::transport::Channel| async move {
+        let mut info = crate::support::info(&channel);
+        let told = info.get_info(v1::GetInfoRequest {}).await.unwrap().into_inner();
+        told.limits.unwrap().deadline.unwrap().seconds
+    };
+    write("[log]\nformat = \"json\"\n[limits]\ndeadline = \"7s\"\n");
+    let mut program = berthd(folder.path()).arg("--config").arg(&file).spawn().unwrap();
+    let mut lines = Lines::of(&mut program);
+    let told = ready(folder.path(), &mut program);
+    let channel = over_unix(Path::new(told["uds"].as_str().unwrap())).await;
+    assert_eq!(given_limit(channel.clone()).await, 7);
+
+    write("[log]\nformat = \"text\"\n[limits]\ndeadline = \"9s\"\n");
+    signal(&program, "HUP");
+    let said = lines.until("the configuration was read again");
+    let has = |level: &str, text: &str| {
+        said.iter().any(|line| line["level"] == level && line["message"].as_str().unwrap().contains(text))
+    };
+    assert!(has("INFO", "limits.deadline: 9s instead of 7s"), "{said:#?}");
+    assert!(has("WARN", "log.format: text instead of json: this needs a restart"), "{said:#?}");
+    assert_eq!(given_limit(channel.clone()).await, 9);
+
+    write("[limits]\ndeadline = \"11s\"\nmax_requests = 0\n");
+    signal(&program, "HUP");
+    let said = lines.until("nothing was changed");
+    assert!(said.iter().any(|line| line["message"].as_str().unwrap().contains("limits.max_requests")));
+    assert_eq!(given_limit(channel.clone()).await, 9);
+
+    // Without the settings, their defaults; and the log says no more than it is told.
+    write("[log]\nfilter = \"warn\"\nformat = \"json\"\n");
+    signal(&program, "HUP");
+    while given_limit(channel.clone()).await != 30 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(channel);
+    signal(&program, "TERM");
+    assert!(program.wait().unwrap().success());
+    let rest: Vec<String> = lines.0.map(Result::unwrap).collect();
+    assert!(rest.iter().all(|line| !line.contains("\"INFO\"")), "{rest:#?}");
 }
 
 /// A log that cannot be written, on a full disk or because its reader is gone, ends no daemon.

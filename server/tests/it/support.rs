@@ -46,7 +46,8 @@ impl Served {
 
 pub(crate) fn config(folder: &Path, flags: &[&str]) -> Config {
     let socket = folder.join("berthd.sock");
-    let listen = ["berthd", "--tcp", "127.0.0.1:0", "--uds", socket.to_str().unwrap()];
+    // Not what this machine's file says.
+    let listen = ["berthd", "--config", "none", "--tcp", "127.0.0.1:0", "--uds", socket.to_str().unwrap()];
     let mut config = Config::try_from_args(listen.iter().chain(flags)).unwrap();
     config.program = PathBuf::from(PROGRAM);
     config

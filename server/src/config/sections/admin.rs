@@ -1,0 +1,8 @@
+//! The admin listener.
+
+use super::prelude::*;
+
+section! {
+    /// The admin listener.
+    Admin "admin";
+}

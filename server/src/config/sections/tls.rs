@@ -1,0 +1,8 @@
+//! TLS.
+
+use super::prelude::*;
+
+section! {
+    /// TLS on TCP.
+    Tls "tls";
+}
