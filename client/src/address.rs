@@ -22,16 +22,18 @@ pub enum Address {
     Unix(PathBuf),
     /// A host and a port, without TLS.
     Tcp(String),
+    /// A host and a port, with TLS.
+    Tls(String),
 }
 
 /// Why a text is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Nothing, or `unix:` alone.
-    #[error("it is empty; write unix:/path, http://host:port or host:port")]
+    #[error("it is empty; write unix:/path, host:port, http://host:port or https://host:port")]
     Empty,
     /// A scheme that is not spoken.
-    #[error("{0}:// is not spoken; write unix:/path, http://host:port or host:port")]
+    #[error("{0}:// is not spoken; write unix:/path, host:port, http://host:port or https://host:port")]
     Scheme(String),
     /// No port, or something else than a host and a port.
     #[error("`{0}` is not a host and a port such as 127.0.0.1:7117 or [::1]:7117")]
@@ -63,23 +65,24 @@ impl FromStr for Address {
             return if path.is_empty() { Err(Error::Empty) } else { Ok(Self::Unix(path.into())) };
         }
         match text.split_once("://") {
-            Some(("http", rest)) => host_and_port(rest),
+            Some(("http", rest)) => host_and_port(rest).map(Self::Tcp),
+            Some(("https", rest)) => host_and_port(rest).map(Self::Tls),
             Some((scheme, _)) => Err(Error::Scheme(scheme.to_owned())),
             None if text.is_empty() => Err(Error::Empty),
             None if text.starts_with('/') => Ok(Self::Unix(text.into())),
-            None => host_and_port(text),
+            None => host_and_port(text).map(Self::Tcp),
         }
     }
 }
 
-fn host_and_port(text: &str) -> Result<Address, Error> {
+fn host_and_port(text: &str) -> Result<String, Error> {
     let wrong = || Error::NotHostAndPort(text.to_owned());
     let text = text.strip_suffix('/').unwrap_or(text);
     let uri: Uri = format!("http://{text}").parse().map_err(|_| wrong())?;
     let authority = uri.authority().ok_or_else(wrong)?;
     let whole = authority.as_str() == text && !text.contains('@');
     if whole && !authority.host().is_empty() && authority.port_u16().is_some() {
-        Ok(Address::Tcp(text.to_owned()))
+        Ok(text.to_owned())
     } else {
         Err(wrong())
     }
@@ -91,6 +94,7 @@ impl fmt::Display for Address {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp(host) => write!(f, "http://{host}"),
+            Self::Tls(host) => write!(f, "https://{host}"),
         }
     }
 }
@@ -108,6 +112,7 @@ mod tests {
             ("unix:b.sock", "unix:b.sock"),
             ("http://node7:7117", "http://node7:7117"),
             ("http://node7:7117/", "http://node7:7117"),
+            ("https://node7:7117", "https://node7:7117"),
             ("127.0.0.1:7117", "http://127.0.0.1:7117"),
             ("[::1]:7117", "http://[::1]:7117"),
         ] {
@@ -119,10 +124,18 @@ mod tests {
     fn what_is_no_address_is_refused() {
         assert_eq!("".parse::<Address>(), Err(Error::Empty));
         assert_eq!("unix://".parse::<Address>(), Err(Error::Empty));
-        assert_eq!("https://node7:7117".parse::<Address>(), Err(Error::Scheme("https".into())));
-        for text in
-            ["node7", "http://node7", "node7:", ":7117", "node7:99999", "a b:1", "node7:1/x", "u@node7:1"]
-        {
+        assert_eq!("ftp://node7:7117".parse::<Address>(), Err(Error::Scheme("ftp".into())));
+        for text in [
+            "node7",
+            "http://node7",
+            "node7:",
+            ":7117",
+            "node7:99999",
+            "a b:1",
+            "node7:1/x",
+            "u@node7:1",
+            "https://node7",
+        ] {
             assert!(matches!(text.parse::<Address>(), Err(Error::NotHostAndPort(_))), "{text}");
         }
     }

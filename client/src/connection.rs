@@ -1,32 +1,45 @@
-//! One question over gRPC, within one deadline.
+//! Questions over gRPC, each within one deadline, and streams of answers.
 
 use std::{error::Error as _, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 use tonic::{
-    Request, Response, Status, TimeoutExpired,
-    transport::{Channel, Endpoint},
+    Request, Response, Status, Streaming, TimeoutExpired,
+    transport::{Channel, ClientTlsConfig, Endpoint},
 };
 
 use crate::{Error, address::Address};
 
 /// The longest answer that is taken, in bytes: far more than 65,536 tasks need.
 pub(crate) const MAX_ANSWER: usize = 64 << 20;
+/// How often a silent stream is asked whether its server is still there.
+const STILL_THERE: Duration = Duration::from_secs(15);
 
 /// Where to ask, and how long to wait.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     address: Address,
+    tls: Option<ClientTlsConfig>,
     limit: Duration,
 }
 
 impl Connection {
-    pub(crate) fn new(address: Address, limit: Duration) -> Self {
-        Self { address, limit }
+    pub(crate) fn new(address: Address, tls: Option<ClientTlsConfig>, limit: Duration) -> Self {
+        Self { address, tls, limit }
     }
 
     pub(crate) fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// How long an answer is waited for.
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// The same server with less patience.
+    pub(crate) fn within(&self, limit: Duration) -> Self {
+        Self { limit, ..self.clone() }
     }
 
     /// Connects, asks, and waits for the answer; the limit holds for all of it. The server is told how much of it is left.
@@ -46,14 +59,54 @@ impl Connection {
         }
     }
 
+    /// Connects and asks for a stream; the limit holds until its first message, which is told to `each` as all later ones.
+    /// Ends when `each` says so.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ask`](Self::ask), those of `each`, and [`Error::Ended`] when the server ends the stream.
+    pub(crate) async fn follow<Q, A>(
+        &self,
+        question: Q,
+        call: impl AsyncFnOnce(Channel, Request<Q>) -> Result<Response<Streaming<A>>, Status>,
+        mut each: impl FnMut(A) -> Result<Next, Error>,
+    ) -> Result<(), Error> {
+        let deadline = Instant::now() + self.limit;
+        let first = async {
+            let channel = self.connect().await?;
+            let mut stream = call(channel, Request::new(question))
+                .await
+                .map_err(|status| self.failed(status))?
+                .into_inner();
+            let message = stream.message().await.map_err(|status| self.failed(status))?;
+            Ok((stream, message))
+        };
+        let (mut stream, mut message) = timeout_at(deadline, first).await.map_err(|_| self.too_late())??;
+        while let Some(told) = message {
+            if each(told)? == Next::Stop {
+                return Ok(());
+            }
+            message = stream.message().await.map_err(|status| self.failed(status))?;
+        }
+        Err(Error::Ended { address: self.address.clone() })
+    }
+
     fn too_late(&self) -> Error {
         Error::Timeout { address: self.address.clone(), limit: self.limit }
     }
 
     async fn connect(&self) -> Result<Channel, Error> {
-        let endpoint = Endpoint::from_shared(self.address.to_string());
+        let endpoint = Endpoint::from_shared(self.address.to_string()).and_then(|endpoint| match &self.tls {
+            Some(tls) => endpoint.tls_config(tls.clone()),
+            None => Ok(endpoint),
+        });
         match endpoint {
-            Ok(endpoint) => endpoint.connect().await.map_err(|error| self.unreachable(&error)),
+            Ok(endpoint) => endpoint
+                .http2_keep_alive_interval(STILL_THERE)
+                .keep_alive_timeout(STILL_THERE)
+                .connect()
+                .await
+                .map_err(|error| self.unreachable(&error)),
             Err(error) => Err(self.unreachable(&error)),
         }
     }
@@ -78,4 +131,13 @@ impl Connection {
         }
         Error::Unreachable { address: self.address.clone(), cause: innermost.to_string() }
     }
+}
+
+/// Whether a stream is followed further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Further messages are wanted.
+    GoOn,
+    /// No more are.
+    Stop,
 }

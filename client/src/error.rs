@@ -54,6 +54,53 @@ pub enum Error {
         /// The address.
         address: Address,
     },
+    /// The server ended a stream that was to be followed.
+    #[error("berthd at {address} has ended the stream: it stops, or starts anew")]
+    Ended {
+        /// The address.
+        address: Address,
+    },
+    /// The flags for TLS do not fit the address, or each other.
+    #[error("{0}")]
+    Tls(String),
+    /// A file for TLS cannot be read.
+    #[error("{flag}: cannot read {}: {source}", .path.display())]
+    TlsFile {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The server answered without the hold that was asked for.
+    #[error("berthd at {address} has advised and held nothing: it is too old to hold CPUs")]
+    NothingHeld {
+        /// The address.
+        address: Address,
+    },
+    /// A command was to run on CPUs that could not be held.
+    #[error("the command was not run, since its CPUs cannot be held: {0}")]
+    NotHeld(#[source] Box<Error>),
+    /// A command cannot be bound to the CPUs that were held for it.
+    #[error("--bind: the command cannot be bound to CPUs {cpus}: {cause}")]
+    NotBound {
+        /// The CPUs held.
+        cpus: String,
+        /// Why not.
+        cause: String,
+    },
+    /// A command could not be started.
+    #[error("cannot run {}: {source}", .program.display())]
+    NotStarted {
+        /// What was to be run.
+        program: std::ffi::OsString,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A form of output that the command has no answer in.
+    #[error("--output list: only `advise`, `hold`, `holds` and `topology` have CPUs to list")]
+    NoList,
     /// The answer does not fit the contract that this command was built with.
     #[error("the answer cannot be written as JSON: {0}")]
     Json(String),
@@ -69,10 +116,19 @@ impl Error {
     /// The exit status that it leads to.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::HostFile { .. } | Self::HostFileTooLong { .. } | Self::HostFileNotText { .. } => {
-                Exit::Usage
+            Self::HostFile { .. }
+            | Self::HostFileTooLong { .. }
+            | Self::HostFileNotText { .. }
+            | Self::Tls(_)
+            | Self::TlsFile { .. }
+            | Self::NoList => Exit::Usage,
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
+                Exit::NoAnswer
             }
-            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } => Exit::NoAnswer,
+            Self::NothingHeld { .. } => Exit::Refused,
+            Self::NotHeld(_) | Self::NotBound { .. } => Exit::NotRun,
+            Self::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
+            Self::NotStarted { .. } => Exit::NotStarted,
             Self::Refused(status) => refusal::exit(status),
             Self::Json(_) | Self::Runtime(_) | Self::Output(_) => Exit::Fault,
         }
@@ -85,6 +141,11 @@ impl Error {
             Self::Timeout { .. } => vec!["--timeout allows more.".to_owned()],
             Self::Starting { .. } => vec!["Try again in a moment.".to_owned()],
             Self::Refused(status) => refusal::details(status),
+            Self::NotHeld(cause) => {
+                let mut lines = cause.advice();
+                lines.push("--or-run runs it all the same.".to_owned());
+                lines
+            }
             _ => Vec::new(),
         }
     }
@@ -94,6 +155,10 @@ fn how_to_start(address: &Address) -> String {
     let listen = match address {
         Address::Unix(path) => format!("berthd --uds {}", path.display()),
         Address::Tcp(host) => format!("berthd --tcp {host}"),
+        Address::Tls(_) => {
+            return "Is berthd started there, with TLS? --server or BERTH_SERVER names another address."
+                .to_owned();
+        }
     };
     format!("Start one with `{listen}`, or name another address with --server or BERTH_SERVER.")
 }

@@ -19,11 +19,19 @@ pub enum Exit {
     PileUp,
     /// With `--check`: whether the tasks pile up is not known.
     NotKnown,
+    /// `hold -- COMMAND`: the CPUs could not be held, so the command was not run.
+    NotRun,
+    /// `hold -- COMMAND`: the command cannot be started.
+    NotStarted,
+    /// `hold -- COMMAND`: there is no such command.
+    NotFound,
+    /// `hold -- COMMAND`: as the command ended.
+    OfCommand(u8),
 }
 
 impl Exit {
-    /// Every way to end, ascending by status.
-    pub const ALL: [Self; 7] = [
+    /// Every way to end of its own, ascending by status.
+    pub const ALL: [Self; 10] = [
         Self::Answered,
         Self::Refused,
         Self::Usage,
@@ -31,6 +39,9 @@ impl Exit {
         Self::Fault,
         Self::PileUp,
         Self::NotKnown,
+        Self::NotRun,
+        Self::NotStarted,
+        Self::NotFound,
     ];
 
     /// The exit status.
@@ -43,6 +54,10 @@ impl Exit {
             Self::Fault => 4,
             Self::PileUp => 10,
             Self::NotKnown => 11,
+            Self::NotRun => 125,
+            Self::NotStarted => 126,
+            Self::NotFound => 127,
+            Self::OfCommand(status) => status,
         }
     }
 
@@ -58,12 +73,16 @@ impl Exit {
             Self::Fault => "a fault of this command, such as an answer that could not be written",
             Self::PileUp => "--check: the tasks pile up, or what is advised is not safe",
             Self::NotKnown => "--check: that is not known",
+            Self::NotRun => "hold -- COMMAND: not run, since its CPUs could not be held",
+            Self::NotStarted => "hold -- COMMAND: it cannot be started",
+            Self::NotFound => "hold -- COMMAND: there is no such command; else it ends as the command does",
+            Self::OfCommand(_) => "hold -- COMMAND: as the command",
         }
     }
 
     /// All of them as the block of text that `berth --help` ends with.
     pub(crate) fn help() -> String {
-        let line = |exit: &Self| format!("  {:>2}  {}\n", exit.status(), exit.meaning());
+        let line = |exit: &Self| format!("  {:>3}  {}\n", exit.status(), exit.meaning());
         Self::ALL.iter().map(line).collect()
     }
 }

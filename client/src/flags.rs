@@ -26,6 +26,18 @@ const FLAGS: &[(&str, &str)] = &[
     ("kernel.version_signature", "--kernel-signature"),
     ("kernel.profile", "--profile"),
     ("kernel", "--kernel"),
+    ("hold.owner.process", "--pid"),
+    ("hold.owner.cgroup", "--cgroup"),
+    ("hold.request_id", "--request-id"),
+    ("hold.ttl", "--ttl"),
+    ("hold.mode", "--exclusive"),
+    ("hold.claim", "--under"),
+    ("hold.name", "--name"),
+    ("hold.labels", "--label"),
+    ("claim", "--under"),
+    ("ttl", "--ttl"),
+    ("uid", "--uid"),
+    ("every", "--every"),
 ];
 
 /// The flag that fills a field, such as `--host-load` for `host.load[2].cpus` or `--launch` for `launch EXEC`. `None`:
@@ -84,7 +96,10 @@ mod tests {
         let cli = Cli::command();
         let known = |flag: &str| {
             let long = flag.trim_start_matches('-');
-            cli.get_subcommands().any(|c| c.get_arguments().any(|a| a.get_long() == Some(long)))
+            let nested = || cli.get_subcommands().flat_map(|command| command.get_subcommands());
+            cli.get_subcommands()
+                .chain(nested())
+                .any(|c| c.get_arguments().any(|a| a.get_long() == Some(long)))
         };
         for (field, flag) in FLAGS {
             assert!(known(flag), "{field}: {flag}");
@@ -94,8 +109,16 @@ mod tests {
     #[test]
     fn every_field_named_here_is_in_the_contract() {
         let pool = prost_reflect::DescriptorPool::decode(berth_proto::FILE_DESCRIPTOR_SET).unwrap();
-        let requests = ["PredictRequest", "AdviseRequest", "GetTopologyRequest", "GetLoadRequest"]
-            .map(|name| pool.get_message_by_name(&format!("berth.v1.{name}")).unwrap());
+        let requests = [
+            "PredictRequest",
+            "AdviseRequest",
+            "GetTopologyRequest",
+            "GetLoadRequest",
+            "ListHoldsRequest",
+            "RenewHoldRequest",
+            "WatchLoadRequest",
+        ]
+        .map(|name| pool.get_message_by_name(&format!("berth.v1.{name}")).unwrap());
         for (field, _) in FLAGS {
             let found = requests.iter().any(|request| {
                 let mut message = Some(request.clone());

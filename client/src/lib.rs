@@ -7,6 +7,7 @@
 //! Of Berth's other crates it uses the wire contract, and of the model only sets of CPUs.
 
 mod address;
+mod child;
 pub mod cli;
 mod command;
 mod connection;
@@ -14,10 +15,12 @@ mod error;
 mod exit;
 mod flags;
 mod json;
+mod out;
 mod refusal;
 mod render;
 mod run;
 mod text;
+mod tls;
 
 pub use address::{Address, Error as AddressError};
 pub use error::Error;

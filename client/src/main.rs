@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    berth_client::run(&berth_client::cli::Cli::parse()).into()
+    berth_client::run(&berth_client::cli::Cli::of_this_process()).into()
 }

@@ -11,6 +11,7 @@ Examples:
   berth predict -n 8 --cpus 0-7     where the kernel would put eight tasks under this mask
   berth advise -n 8 --cpus 0-7      where they should go instead
   berth topology                    the host as the scheduler sees it
+  berth hold -n 8 -- ./job          keep eight CPUs while a job runs
   berth predict --help              each command explains itself
 
 Exit status:
@@ -57,9 +58,60 @@ Examples:
   berth advise -n 8 --cpus 0-63 --form per-task     a CPU for each task, for OpenMP and Slurm
   berth advise -n 176 --cpus 0-175 --host-xml host.xml --kernel 6.12.95
 
-  In a script, the tasks and the mask of each part or, with per-task, of each task; nothing for NONE, do not bind:
-    berth advise -n 8 --check -o json > advice.json &&
-      jq -r '.advice | (.parts // .tasks // [])[] | \"\\(.tasks // 1) \\(.cpus)\"' advice.json";
+  In a script: one mask for all, or the CPUs of each task, line by line:
+    cpus=$(berth advise -n 8 --form mask --check -o list) && taskset -c \"$cpus\" ./job
+    mapfile -t cpus < <(berth advise -n 8 --form per-task -o list)";
+
+/// `berth hold --help`.
+pub(super) const HOLD: &str = "\
+Examples:
+  While a command runs, bound to the CPUs held; or bound by the command itself:
+    berth hold -n 8 --exclusive --bind -- ./job
+    berth hold -n 8 -- sh -c 'taskset -c \"$BERTH_CPUS\" ./job'
+
+  As long as a script runs, in the script; its CPUs in a variable:
+    cpus=$(berth hold -n 8 --form mask --pid $$ --output list)
+
+  For a time, by name, renewed and let go by hand:
+    berth hold -n 8 --ttl 10m --name job17
+    berth renew job17 && berth release job17
+
+  CPUs that were chosen elsewhere:
+    berth hold --cpus 0-7 --exclusive --ttl 8h --name reserved
+
+  A job whose CPUs are not known yet; its parts end with it:
+    berth hold --claim --name job17 --ttl 8h
+    berth hold -n 4 --under job17 --ttl 1h";
+
+/// `berth renew --help`.
+pub(super) const RENEW: &str = "\
+Examples:
+  berth renew job17                 as long again as last time
+  berth renew job17 --ttl 1h";
+
+/// `berth release --help`.
+pub(super) const RELEASE: &str = "\
+Examples:
+  berth release job17
+  berth release --all-mine";
+
+/// `berth holds --help`.
+pub(super) const HOLDS: &str = "\
+Examples:
+  berth holds                       of this user
+  berth holds --all                 of everybody, for root and other admins
+  berth holds job17                 one, with all that is known of it
+  berth holds --all --cpus 0-15     who holds these CPUs
+  berth holds -o json | jq -r '.holds[] | \"\\(.id) \\(.cpus)\"'";
+
+/// `berth watch --help`.
+pub(super) const WATCH: &str = "\
+Examples:
+  berth watch holds --all
+  berth watch load --every 10s
+  berth watch topology
+  berth watch holds -o json | jq --unbuffered -r '.holds[].state'
+  berth watch load --count 1 >/dev/null && echo 'the load is known'";
 
 /// `berth info --help`.
 pub(super) const INFO: &str = "\

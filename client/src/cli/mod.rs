@@ -2,21 +2,27 @@
 
 mod choices;
 mod examples;
+mod hold;
 mod host;
 mod kernel;
 mod launch;
 mod load_text;
 mod time;
+mod tls;
+mod watch;
 
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub use choices::{Form, Launch, Policy, Smt};
+pub use hold::{Hold, Holds, Release, Renew};
 pub use host::{HostArgs, HostLoadArgs};
 pub use kernel::KernelArgs;
 pub use launch::LaunchArgs;
 pub use load_text::{LoadText, ParseError as LoadTextError};
+pub use tls::TlsArgs;
+pub use watch::{Until, Watch, WatchHolds, WatchLoad, WatchTopology, Watched};
 
 use crate::{address::Address, text::Colour};
 
@@ -29,7 +35,8 @@ const WISHES: &str = "What is wished for";
 ///
 /// The kernel fills an affinity mask by rules of its own, and often crowds tasks on a few of its CPUs. berthd knows
 /// the host's topology, its load and its kernel's rules: `berth predict` says where N tasks would land, `berth advise`
-/// where to put them instead, and with what proof. Nothing that this command does changes anything on the host.
+/// where to put them instead, and with what proof. `berth hold` keeps CPUs for a job. Nothing that this command does moves
+/// a task that runs.
 ///
 /// Answers go to stdout, everything else to stderr.
 #[derive(Debug, Parser)]
@@ -43,11 +50,48 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// What was typed; ends the process with a message where that is no command, or a question for help.
+    pub fn of_this_process() -> Self {
+        let matches = Self::with_short_helps().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The commands, whose help points to `berth --help` for the flags that every command takes.
+    fn with_short_helps() -> clap::Command {
+        let mut berth = Self::command();
+        let global: Vec<clap::Arg> = berth
+            .get_arguments()
+            .filter(|arg| arg.is_global_set())
+            .map(|arg| arg.clone().hide(true))
+            .collect();
+        let long = global.iter().filter_map(|arg| arg.get_long()).map(|long| format!("--{long}"));
+        let pointer =
+            format!("For every command (see `berth --help`):\n  {}", long.collect::<Vec<_>>().join(" "));
+        let names: Vec<String> =
+            berth.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        for name in names {
+            berth = berth.mut_subcommand(name, |command| pointing(command, &global, &pointer));
+        }
+        berth
+    }
+}
+
+/// The command with the flags hidden, and the pointer at the end of its help.
+fn pointing(mut command: clap::Command, hidden: &[clap::Arg], pointer: &str) -> clap::Command {
+    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    for name in names {
+        command = command.mut_subcommand(name, |command| pointing(command, hidden, pointer));
+    }
+    let examples = command.get_after_help().map(|examples| format!("{examples}\n\n")).unwrap_or_default();
+    command.args(hidden).after_help(format!("{examples}{pointer}"))
+}
+
 /// Flags that every command takes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "For every command")]
 pub struct Global {
-    /// Where berthd listens: unix:/path, http://host:port or host:port
+    /// Where berthd listens: unix:/path, host:port, http://host:port or https://host:port
     ///
     /// Default: the first that exists of /run/berth/berthd.sock and $XDG_RUNTIME_DIR/berth/berthd.sock, else
     /// http://127.0.0.1:7117.
@@ -72,6 +116,9 @@ pub struct Global {
     /// Tell more, and cut no list short; on stderr, which server was asked and how long it took
     #[arg(short, long, global = true)]
     pub verbose: bool,
+    /// Flags of encrypted connections.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// How to write the answer.
@@ -80,8 +127,12 @@ pub enum Output {
     /// For people
     #[default]
     Table,
-    /// The server's response as one document of proto3's canonical JSON: what is 0, false or empty is left out
+    /// The server's response as one document of proto3's JSON, zeros and empty lists included; of `watch` a line for
+    /// each message
     Json,
+    /// CPUs alone, as taskset -c takes them: one line if all tasks share them, else a line for each task (`advise`, `hold`),
+    /// hold (`holds`) or host (`topology`)
+    List,
 }
 
 /// The commands.
@@ -105,6 +156,23 @@ pub enum Command {
     /// from every CPU the tasks may be forked from, for every kernel the host may have, and no run piled up.
     #[command(after_help = examples::ADVISE)]
     Advise(Advise),
+    /// Keep CPUs for a job: for a time, for a process, or while a command runs
+    ///
+    /// Others who ask berthd are then given other CPUs. A hold does not bind its tasks, nor keep others' tasks away who do
+    /// not ask. It ends when it is released, when its time is over, or when its owner is gone, even if it was killed.
+    #[command(after_help = examples::HOLD)]
+    Hold(Hold),
+    /// Set the time anew after which a hold ends
+    #[command(after_help = examples::RENEW)]
+    Renew(Renew),
+    /// Let held CPUs go; with a claim, all holds under it
+    #[command(after_help = examples::RELEASE)]
+    Release(Release),
+    /// List the CPUs that are held, and for whom
+    #[command(after_help = examples::HOLDS)]
+    Holds(Holds),
+    /// Follow holds, load or topology: one line for each event
+    Watch(Watch),
     /// Show versions, kernel and limits of the server; ends with 0 only if it can answer questions
     #[command(after_help = examples::INFO)]
     Info,

@@ -21,8 +21,12 @@ pub(super) async fn answer(args: &Advise, asker: &Asker) -> Result<Answer, Error
         })
         .await?;
     let question = Question::new(&args.launch, &args.kernel, &args.host, &args.load).with_policy(args.policy);
-    let document = asker
-        .document("AdviseResponse", &response, |response, page| render::advise(&question, response, page))?;
+    let document = asker.document_or_list(
+        "AdviseResponse",
+        &response,
+        |response, page| render::advise(&question, response, page),
+        render::lists,
+    )?;
     let proof = response.advice.as_ref().and_then(|advice| advice.proof.as_ref());
     let exit = match proof.map_or(proof::Result::NotProven, |proof| proof.result()) {
         _ if !args.check => Exit::Answered,

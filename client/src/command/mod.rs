@@ -2,20 +2,27 @@
 
 mod advise;
 mod completions;
+mod hold;
+mod holds;
 mod info;
+mod keep;
 mod load;
 mod predict;
 mod profiles;
+mod release;
+mod renew;
 mod topology;
+mod watch;
 
 use berth_proto::v1::{ProfileChoice, Warning, view};
 use prost::Message;
 
 use crate::{
     Error, Exit,
+    address::Address,
     cli::{Command, KernelArgs, Output},
     connection::Connection,
-    json,
+    json, out,
     text::Page,
 };
 
@@ -25,6 +32,8 @@ pub(crate) struct Asker {
     pub(crate) connection: Connection,
     pub(crate) output: Output,
     pub(crate) page: Page,
+    /// Whether standard error takes colours.
+    pub(crate) talk_in_colour: bool,
 }
 
 impl Asker {
@@ -38,6 +47,41 @@ impl Asker {
         match self.output {
             Output::Json => json::document(name, response),
             Output::Table => Ok(render(response, self.page)),
+            Output::List => Err(Error::NoList),
+        }
+    }
+
+    /// The same for an answer that has CPUs to list, one text for each line.
+    fn document_or_list<M: Message>(
+        &self,
+        name: &str,
+        response: &M,
+        render: impl FnOnce(&M, Page) -> String,
+        list: impl FnOnce(&M) -> Vec<String>,
+    ) -> Result<String, Error> {
+        match self.output {
+            Output::List => Ok(list(response).into_iter().map(|line| line + "\n").collect()),
+            _ => self.document(name, response, render),
+        }
+    }
+
+    /// Says each warning on standard error.
+    fn warn(&self, warnings: &[Warning]) {
+        warnings.iter().for_each(|warning| out::warn(warning, self.talk_in_colour));
+    }
+
+    /// Says why a part of the command failed, and how it ends therefore.
+    fn complain(&self, error: &Error) -> Exit {
+        out::complain(error, self.talk_in_colour)
+    }
+
+    /// The user whose holds are meant: the one given, else the calling one, whom the server knows by number where it is asked
+    /// over a unix socket. `None`: all that the server shows.
+    fn whose(&self, all: bool, given: Option<u32>) -> Option<u32> {
+        match self.connection.address() {
+            _ if all => None,
+            Address::Unix(_) => given.or_else(|| Some(rustix::process::getuid().as_raw())),
+            _ => given,
         }
     }
 }
@@ -70,6 +114,11 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Advise(args) => advise::answer(args, asker).await,
         Command::Info => info::answer(asker).await,
         Command::Profiles(args) => profiles::answer(args, asker).await,
+        Command::Hold(args) => hold::answer(args, asker).await,
+        Command::Renew(args) => renew::answer(args, asker).await,
+        Command::Release(args) => release::answer(args, asker).await,
+        Command::Holds(args) => holds::answer(args, asker).await,
+        Command::Watch(args) => watch::answer(&args.what, asker).await,
         Command::Completions { shell } => Ok(completions::answer(*shell)),
     }
 }

@@ -14,8 +14,11 @@ pub(super) async fn answer(args: &Topology, asker: &Asker) -> Result<Answer, Err
             client.get_topology(request).await
         })
         .await?;
-    let document = asker.document("GetTopologyResponse", &response, |response, page| {
-        render::topology(&args.host.label(), response, page)
-    })?;
+    let document = asker.document_or_list(
+        "GetTopologyResponse",
+        &response,
+        |response, page| render::topology(&args.host.label(), response, page),
+        |response| response.topology.iter().map(|topology| topology.online.clone()).collect(),
+    )?;
     Ok(Answer::of_server(document, response.warnings))
 }

@@ -36,20 +36,32 @@ fn head(response: &GetLoadResponse, load: &Load) -> [(&'static str, String); 5] 
         at => format!("{at} ({age} old when published)"),
     };
     let over = numbers::wire_time(load.interval);
-    let all: usize = load.cpus.iter().map(|entry| cpus::len(&entry.cpus)).sum();
-    let busy: f64 =
-        load.cpus.iter().filter_map(|e| e.utilisation.map(|u| u * whole_number(cpus::len(&e.cpus)))).sum();
-    let known = load.cpus.iter().any(|entry| entry.utilisation.is_some());
     [
         ("taken at", taken),
         ("over", over),
-        ("busy", if known { format!("{busy:.1} of {all} CPUs") } else { String::new() }),
+        ("busy", busy_cpus(load).map(|(busy, all)| format!("{busy:.1} of {all} CPUs")).unwrap_or_default()),
         ("runnable tasks", words::load_source(load.runnable_source()).to_owned()),
         (
             "sampling costs",
             load.cost.map(|cost| format!("{} of one CPU", numbers::percent(cost))).unwrap_or_default(),
         ),
     ]
+}
+
+/// How many CPUs' time is used, and of how many. `None`: not known of any.
+fn busy_cpus(load: &Load) -> Option<(f64, usize)> {
+    let all = load.cpus.iter().map(|entry| cpus::len(&entry.cpus)).sum();
+    let busy = |e: &CpuLoad| e.utilisation.map(|share| share * whole_number(cpus::len(&e.cpus)));
+    let known = load.cpus.iter().any(|entry| entry.utilisation.is_some());
+    known.then(|| (load.cpus.iter().filter_map(busy).sum(), all))
+}
+
+/// The same in words.
+pub(super) fn busy(load: &Load) -> String {
+    busy_cpus(load).map_or_else(
+        || "how busy is not known".to_owned(),
+        |(busy, all)| format!("{busy:.1} of {all} CPUs busy"),
+    )
 }
 
 fn whole_number(n: usize) -> f64 {

@@ -1,6 +1,6 @@
 //! The contract's values in words. Those that people also type or search for keep the contract's spelling.
 
-use berth_proto::v1::{balancing, confidence, cpu_load, form, level, proof, verdict};
+use berth_proto::v1::{balancing, confidence, cpu_load, form, hold, level, proof, verdict};
 
 use super::Tone;
 
@@ -81,5 +81,37 @@ pub(crate) fn load_source(source: cpu_load::Source) -> &'static str {
         cpu_load::Source::TaskStates => "counted over the states of all threads",
         cpu_load::Source::Estimated => "estimated from utilisation",
         cpu_load::Source::Reported => "reported by another agent",
+    }
+}
+
+/// What a hold is in.
+pub(crate) fn hold_state(state: hold::State) -> (Tone, &'static str) {
+    let tone = match state {
+        hold::State::Active => Tone::Good,
+        hold::State::Violated => Tone::Bad,
+        hold::State::Ended | hold::State::Unknown => Tone::Doubtful,
+    };
+    (tone, state.as_str_name())
+}
+
+/// Why a hold ended.
+pub(crate) fn hold_end(end: hold::End) -> &'static str {
+    match end {
+        hold::End::NotEnded => "",
+        hold::End::Released => "released",
+        hold::End::ProcessDied => "its process died",
+        hold::End::CgroupEmpty => "its cgroup is empty",
+        hold::End::Expired => "its time was over",
+        hold::End::TasksSeen => "its tasks were seen running",
+        hold::End::ClaimEnded => "its claim ended",
+        hold::End::Rebooted => "the host was booted anew",
+    }
+}
+
+/// How a hold may overlap with others.
+pub(crate) fn hold_mode(mode: hold::Mode) -> &'static str {
+    match mode {
+        hold::Mode::Shared => "shared: others may be given the CPUs where there is no better choice",
+        hold::Mode::Exclusive => "exclusive: nobody else is given the CPUs",
     }
 }

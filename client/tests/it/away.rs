@@ -14,8 +14,24 @@ fn nobody_listens_at_the_socket() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("berthd.sock");
     let address = format!("unix:{}", socket.display());
-    for command in [&["info"][..], &["topology"], &["load"], &["predict", "-n", "1"], &["advise", "-n", "1"]]
-    {
+    for command in [
+        &["info"][..],
+        &["topology"],
+        &["load"],
+        &["predict", "-n", "1"],
+        &["advise", "-n", "1"],
+        &["hold", "-n", "1"],
+        &["hold", "--cpus", "0"],
+        &["hold", "--claim"],
+        &["renew", "a"],
+        &["release", "a"],
+        &["release", "--all-mine"],
+        &["holds"],
+        &["holds", "a"],
+        &["watch", "holds"],
+        &["watch", "load"],
+        &["watch", "topology"],
+    ] {
         let said = berth(["--server", &address].iter().chain(command)).refusal(3);
         let expected = format!(
             "berth: no berthd answers at {address}: No such file or directory (os error 2)\n  \
@@ -67,9 +83,24 @@ fn a_server_that_is_no_berthd_is_told_apart() {
 
 #[test]
 fn an_address_that_cannot_be_read_is_a_usage_error() {
-    let said = berth(["--server", "https://node7:7117", "info"]).refusal(2);
-    assert!(
-        said.contains("https:// is not spoken; write unix:/path, http://host:port or host:port"),
-        "{said}"
-    );
+    let said = berth(["--server", "ftp://node7:7117", "info"]).refusal(2);
+    assert!(said.contains("ftp:// is not spoken; write unix:/path, host:port, http://host:port"), "{said}");
+}
+
+#[test]
+fn an_encrypted_connection_needs_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, gone) = (folder.path().join("text.pem"), folder.path().join("gone.pem"));
+    std::fs::write(&text, "no certificate").unwrap();
+    let (text, gone) = (text.to_str().unwrap(), gone.to_str().unwrap());
+    let refused: [(&[&str], &str); 4] = [
+        (&[], "https://node7:7117 needs --tls-ca (or BERTH_TLS_CA)"),
+        (&["--tls-ca", gone], "--tls-ca: cannot read "),
+        (&["--tls-ca", text], "holds no PEM, which starts with -----BEGIN"),
+        (&["--tls-ca", "/dev/null"], "--tls-ca: /dev/null holds no PEM"),
+    ];
+    for (flags, expected) in refused {
+        let said = berth(["--server", "https://node7:7117", "info"].iter().chain(flags)).refusal(2);
+        assert!(said.contains(expected), "{flags:?}: {said}");
+    }
 }

@@ -13,8 +13,24 @@ fn berth_explains_itself() {
 
 #[test]
 fn each_command_explains_itself() {
-    for command in ["topology", "load", "predict", "advise", "info", "profiles", "completions"] {
+    for command in [
+        "topology",
+        "load",
+        "predict",
+        "advise",
+        "hold",
+        "renew",
+        "release",
+        "holds",
+        "watch",
+        "info",
+        "profiles",
+        "completions",
+    ] {
         insta::assert_snapshot!(command, help(&[command]));
+    }
+    for what in ["holds", "load", "topology"] {
+        insta::assert_snapshot!(format!("watch_{what}"), help(&["watch", what]));
     }
 }
 

@@ -8,5 +8,6 @@ mod berthd;
 mod completions;
 mod help;
 mod here;
+mod keep;
 mod refusals;
 mod turin;
