@@ -115,7 +115,7 @@ impl Connection {
     fn failed(&self, status: Status) -> Error {
         match status.source() {
             Some(source) => self.unreachable(source),
-            None => Error::Refused(Box::new(status)),
+            None => Error::Refused { status: Box::new(status), mask: "--cpus" },
         }
     }
 

@@ -46,8 +46,13 @@ pub enum Error {
         limit: Duration,
     },
     /// The server answered with an error.
-    #[error("{}", refusal::headline(.0))]
-    Refused(Box<tonic::Status>),
+    #[error("{}", refusal::headline(.status))]
+    Refused {
+        /// The error.
+        status: Box<tonic::Status>,
+        /// The flag that its field `allowed` was filled with.
+        mask: &'static str,
+    },
     /// The server answers and has nothing to answer from yet.
     #[error("berthd at {address} is still starting: it has not read this host's topology yet")]
     Starting {
@@ -113,6 +118,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// A refusal in words for people who filled the field `allowed` with this flag, and not with --cpus.
+    pub(crate) fn with_mask_flag(self, mask: &'static str) -> Self {
+        match self {
+            Self::Refused { status, .. } => Self::Refused { status, mask },
+            other => other,
+        }
+    }
+
     /// The exit status that it leads to.
     pub fn exit(&self) -> Exit {
         match self {
@@ -129,7 +142,7 @@ impl Error {
             Self::NotHeld(_) | Self::NotBound { .. } => Exit::NotRun,
             Self::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             Self::NotStarted { .. } => Exit::NotStarted,
-            Self::Refused(status) => refusal::exit(status),
+            Self::Refused { status, .. } => refusal::exit(status),
             Self::Json(_) | Self::Runtime(_) | Self::Output(_) => Exit::Fault,
         }
     }
@@ -140,7 +153,7 @@ impl Error {
             Self::Unreachable { address, .. } => vec![how_to_start(address)],
             Self::Timeout { .. } => vec!["--timeout allows more.".to_owned()],
             Self::Starting { .. } => vec!["Try again in a moment.".to_owned()],
-            Self::Refused(status) => refusal::details(status),
+            Self::Refused { status, mask } => refusal::details(status, mask),
             Self::NotHeld(cause) => {
                 let mut lines = cause.advice();
                 lines.push("--or-run runs it all the same.".to_owned());

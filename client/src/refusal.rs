@@ -42,8 +42,10 @@ fn repeats(status: &Status) -> bool {
     details.has_bad_request_violations() || details.has_precondition_failure_violations()
 }
 
-/// Every detail, one line each, and the flag that it concerns first.
-pub(crate) fn details(status: &Status) -> Vec<String> {
+/// Every detail, one line each, and the flag that it concerns first. `mask` is the flag of the field `allowed`.
+pub(crate) fn details(status: &Status, mask: &'static str) -> Vec<String> {
+    let flag_of = |field: &str| if field == "allowed" { Some(mask) } else { flag_of(field) };
+    let about_field = |subject: &str, description: &str| about_field(subject, description, flag_of);
     let details = status.get_error_details();
     let mut lines = Vec::new();
     for fault in details.bad_request().into_iter().flat_map(|d| &d.field_violations) {
@@ -73,7 +75,7 @@ pub(crate) fn details(status: &Status) -> Vec<String> {
 }
 
 /// A subject may be a field, or a field and its value as in `allowed=8-15`; a description may start with the field.
-fn about_field(subject: &str, description: &str) -> String {
+fn about_field(subject: &str, description: &str, flag_of: impl Fn(&str) -> Option<&'static str>) -> String {
     let field = subject.split_once('=').map_or(subject, |(field, _)| field);
     let description =
         description.strip_prefix(field).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(description);
@@ -126,15 +128,17 @@ mod tests {
             d.add_bad_request_violation("tasks", "0 tasks; 1 to 65,536 are accepted");
             d.add_bad_request_violation("host.load[1].cpus", "CPU 9 is not on the host");
             d.add_bad_request_violation("scenario.gap", "longer than 10 s");
+            d.add_bad_request_violation("must_include", "CPU 9 is not on the host");
         });
         assert_eq!(exit(&status), Exit::Refused);
         assert_eq!(headline(&status), "the question cannot be answered as it stands (INVALID_ARGUMENT)");
         assert_eq!(
-            details(&status),
+            details(&status, "--cpus"),
             [
                 "--tasks: 0 tasks; 1 to 65,536 are accepted",
                 "--host-load: CPU 9 is not on the host",
-                "scenario.gap: longer than 10 s",
+                "--gap: longer than 10 s",
+                "must_include: CPU 9 is not on the host",
             ]
         );
     }
@@ -146,7 +150,7 @@ mod tests {
         });
         assert_eq!(exit(&status), Exit::NoAnswer);
         assert_eq!(headline(&status), "the server cannot answer now (UNAVAILABLE)");
-        assert_eq!(details(&status), ["Worth another try in 250 ms."]);
+        assert_eq!(details(&status, "--cpus"), ["Worth another try in 250 ms."]);
     }
 
     #[test]
@@ -159,12 +163,13 @@ mod tests {
             );
         });
         assert_eq!(headline(&status), "this cannot be answered on that host (FAILED_PRECONDITION)");
-        assert_eq!(details(&status), ["--cpus: 2-3 are all offline"]);
+        assert_eq!(details(&status, "--cpus"), ["--cpus: 2-3 are all offline"]);
+        assert_eq!(details(&status, "--allowed"), ["--allowed: 2-3 are all offline"]);
         let status = refused(Code::ResourceExhausted, "no room", |d| {
             d.add_quota_failure_violation("node 1", "asked 8, free 4");
         });
         assert_eq!(headline(&status), "there is not enough room for it (RESOURCE_EXHAUSTED): no room");
-        assert_eq!(details(&status), ["node 1: asked 8, free 4"]);
+        assert_eq!(details(&status, "--cpus"), ["node 1: asked 8, free 4"]);
     }
 
     #[test]
@@ -177,7 +182,7 @@ mod tests {
             );
         });
         assert_eq!(
-            details(&status),
+            details(&status, "--cpus"),
             ["--smt: not served by this berthd", "--launch: not served by this berthd"]
         );
     }

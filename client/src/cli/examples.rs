@@ -46,6 +46,9 @@ Examples:
   Six tasks on four CPUs, two of which are busy:
     berth predict -n 6 --cpus 1,2,6,15 --host-load 1-2:1
 
+  How the kernel comes to it, for who wants to check it by hand:
+    berth predict -n 8 --cpus 0-7 --from 0 --trace --trace-tasks 0-2
+
   In a script: do not start what would pile up:
     berth predict -n 8 --cpus 0-7 --check >/dev/null && taskset -c 0-7 ./job";
 
@@ -61,6 +64,13 @@ Examples:
   In a script: one mask for all, or the CPUs of each task, line by line:
     cpus=$(berth advise -n 8 --form mask --check -o list) && taskset -c \"$cpus\" ./job
     mapfile -t cpus < <(berth advise -n 8 --form per-task -o list)";
+
+/// `berth explain --help`.
+pub(super) const EXPLAIN: &str = "\
+Examples:
+  berth explain
+  berth explain --cpus 0,64 --allowed 0-63
+  berth explain --host-xml host.xml --kernel 6.12.95 --verbose";
 
 /// `berth hold --help`.
 pub(super) const HOLD: &str = "\
@@ -123,6 +133,7 @@ Examples:
 pub(super) const PROFILES: &str = "\
 Examples:
   berth profiles
+  berth profiles --all --verbose    with their rules, and those of patch series
   berth profiles --kernel 6.1.0-57-cloud-amd64 --kernel-version '#1 SMP Debian 6.1.192-3'";
 
 /// `berth completions --help`.

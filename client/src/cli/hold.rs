@@ -4,7 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::{ArgGroup, Args};
 
-use super::{ANSWER, Form, Policy, Smt, WISHES, time};
+use super::{ANSWER, Form, Policy, Smt, WISHES, kernel::pair, time};
 
 /// Heading of flags that say whose CPUs they become.
 const HOLD: &str = "The hold";
@@ -50,7 +50,7 @@ pub struct Hold {
     #[arg(long, value_name = "CLAIM", conflicts_with = "claim", help_heading = HOLD)]
     pub under: Option<String>,
     /// A further fact for people; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = HOLD)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = HOLD)]
     pub label: Vec<(String, String)>,
     /// Makes the call safe to repeat: the same id gives the same hold again. Default: a new one for each call
     #[arg(long, value_name = "ID", help_heading = HOLD)]
@@ -68,15 +68,6 @@ pub struct Hold {
     /// that the CPUs could not be held and the command was not run, 126 and 127 that it could not be started.
     #[arg(last = true, value_name = "COMMAND", help_heading = "The command")]
     pub command: Vec<OsString>,
-}
-
-fn label(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as job=17")?;
-    if key.is_empty() {
-        Err("write KEY=VALUE, such as job=17".to_owned())
-    } else {
-        Ok((key.to_owned(), value.to_owned()))
-    }
 }
 
 /// `berth renew`.

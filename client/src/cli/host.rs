@@ -41,6 +41,12 @@ pub struct HostArgs {
     /// CPUs that are offline there, beyond those that the description has offline
     #[arg(long, value_name = "CPUS")]
     pub host_offline: Option<String>,
+    /// A cpuset partition with scheduling domains of its own there; may be repeated
+    #[arg(long, value_name = "CPUS")]
+    pub host_partition: Vec<String>,
+    /// NUMA distances, row by row with commas, where the description has none: 10,20,20,10
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub host_distances: Vec<u32>,
 }
 
 /// What runs on the host of the question.
@@ -48,6 +54,9 @@ pub struct HostArgs {
 #[command(next_help_heading = "Its load (default: as measured on this host, none on another)")]
 pub struct HostLoadArgs {
     /// What runs there: CPUS:TASKS, several with commas. 0-3:1,8:2 is one task on each of 0-3 and two on 8
+    ///
+    /// More may be said of an entry: 0-3:1/busy=0.5/load=512/util=300/runnable=900, which is the share of time that each CPU is
+    /// busy, and the run queue's load_avg, util_avg and runnable_avg.
     #[arg(long, value_name = "LOAD", conflicts_with = "host_idle")]
     pub host_load: Option<LoadText>,
     /// As if nothing ran there
@@ -76,7 +85,8 @@ impl HostArgs {
             cpu_family: self.cpu_family.unwrap_or_default(),
             isolated: self.host_isolated.clone().unwrap_or_default(),
             offline: self.host_offline.clone().unwrap_or_default(),
-            ..Host::default()
+            partitions: self.host_partition.clone(),
+            distances: self.host_distances.clone(),
         };
         Ok((host != Host::default()).then_some(host))
     }
@@ -99,6 +109,8 @@ impl HostArgs {
         }
         parts.extend(self.host_isolated.as_ref().map(|cpus| format!("with {cpus} isolated")));
         parts.extend(self.host_offline.as_ref().map(|cpus| format!("with {cpus} offline")));
+        parts.extend(self.host_partition.iter().map(|cpus| format!("with {cpus} as a partition")));
+        parts.extend((!self.host_distances.is_empty()).then(|| "with distances as given".to_owned()));
         parts.join(", ")
     }
 }

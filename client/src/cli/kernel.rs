@@ -19,6 +19,21 @@ pub struct KernelArgs {
     /// A set of rules by name, as `berth profiles` lists them, whatever the kernel
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
+    /// One of its rules set otherwise, as `berth profiles --verbose` lists them: stats=allowed; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub rule: Vec<(String, String)>,
+}
+
+/// Reads `NAME=VALUE`.
+///
+/// # Errors
+///
+/// A sentence that says what is accepted.
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
 }
 
 impl KernelArgs {
@@ -30,7 +45,7 @@ impl KernelArgs {
             version: text(&self.kernel_version),
             version_signature: text(&self.kernel_signature),
             profile: text(&self.profile),
-            ..Kernel::default()
+            rules: self.rule.iter().cloned().collect(),
         };
         (kernel != Kernel::default()).then_some(kernel)
     }

@@ -1,26 +1,18 @@
-//! The load of a host as it is typed: `0-3:1,8:2`.
+//! The load of a host as it is typed: `0-3:1,8:2/busy=0.5`.
 
 use std::str::FromStr;
 
 use berth_proto::v1::CpuLoad;
 
-/// What runs on a host: entries of CPUs and the number of tasks on each.
+use super::entries;
+
+/// What is accepted, for who typed something else.
+const FORM: &str =
+    "CPUS:TASKS, such as 0-3:1,8:2, with more as in 0-3:1/busy=0.5/load=512/util=300/runnable=900";
+
+/// What runs on a host: entries of CPUs, the number of tasks on each, and what else is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadText(Vec<CpuLoad>);
-
-/// Why a text is no load.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// CPUs without a number of tasks.
-    #[error("`{0}` has no number of tasks; write CPUS:TASKS, such as 0-3:1,8:2")]
-    NoTasks(String),
-    /// A number of tasks without CPUs.
-    #[error("`{0}` has no CPUs; write CPUS:TASKS, such as 0-3:1,8:2")]
-    NoCpus(String),
-    /// What stands after the colon is no number.
-    #[error("`{0}` is not a number of tasks; write CPUS:TASKS, such as 0-3:1,8:2")]
-    NotANumber(String),
-}
 
 impl LoadText {
     /// The entries in the order they were typed.
@@ -30,55 +22,81 @@ impl LoadText {
 }
 
 impl FromStr for LoadText {
-    type Err = ParseError;
+    type Err = String;
 
-    /// CPUs without a number belong to the next number: `0,4,8:1` is one entry. The number stands after the last colon,
-    /// so an entry with a stride is `0-30:2:1`. Whether the CPUs can be read is for the server to say.
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let mut entries = Vec::new();
-        let mut waiting: Vec<&str> = Vec::new();
-        for part in text.split(',').map(str::trim) {
-            let Some((cpus, tasks)) = part.rsplit_once(':') else {
-                waiting.push(part);
-                continue;
-            };
-            if cpus.is_empty() {
-                return Err(ParseError::NoCpus(part.to_owned()));
-            }
-            let runnable = tasks.parse().map_err(|_| ParseError::NotANumber(tasks.to_owned()))?;
-            waiting.push(cpus);
-            let cpus = std::mem::take(&mut waiting).join(",");
-            entries.push(CpuLoad { cpus, runnable: Some(runnable), ..CpuLoad::default() });
-        }
-        if waiting.is_empty() { Ok(Self(entries)) } else { Err(ParseError::NoTasks(waiting.join(","))) }
+    fn from_str(text: &str) -> Result<Self, String> {
+        entries::read(text, "number of tasks", FORM)?
+            .into_iter()
+            .map(|(cpus, said)| entry(cpus, said))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
+}
+
+/// The number of tasks first, then the numbers that have names.
+fn entry(cpus: String, said: &str) -> Result<CpuLoad, String> {
+    let mut parts = said.split('/');
+    let tasks = parts.next().unwrap_or_default();
+    let mut entry =
+        CpuLoad { cpus, runnable: Some(number(tasks, "a number of tasks")?), ..CpuLoad::default() };
+    for part in parts {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        match name {
+            "busy" => entry.utilisation = Some(share(value)?),
+            "load" => entry.load_avg = Some(number(value, "a load_avg")?),
+            "util" => entry.util_avg = Some(number(value, "a util_avg")?),
+            "runnable" => entry.runnable_avg = Some(number(value, "a runnable_avg")?),
+            _ => return Err(format!("`{name}` is none of busy, load, util and runnable; write {FORM}")),
+        }
+    }
+    Ok(entry)
+}
+
+fn number(text: &str, what: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("`{text}` is not {what}; write {FORM}"))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("`{text}` is not a share of 0 to 1; write {FORM}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<(String, u32)>, ParseError> {
-        let load: LoadText = text.parse()?;
-        Ok(load.entries().iter().map(|e| (e.cpus.clone(), e.runnable.unwrap())).collect())
-    }
-
     #[test]
     fn entries_are_cpus_and_tasks() {
-        let entry = |cpus: &str, tasks| (cpus.to_owned(), tasks);
-        assert_eq!(read("0-3:1,8:2"), Ok(vec![entry("0-3", 1), entry("8", 2)]));
-        assert_eq!(read("0,4,8:1, 9:0"), Ok(vec![entry("0,4,8", 1), entry("9", 0)]));
-        assert_eq!(read("0-30:2:1"), Ok(vec![entry("0-30:2", 1)]));
-        assert_eq!(read("0xff:3"), Ok(vec![entry("0xff", 3)]));
+        let entry = |cpus: &str, tasks| CpuLoad {
+            cpus: cpus.to_owned(),
+            runnable: Some(tasks),
+            ..CpuLoad::default()
+        };
+        let read = |text: &str| text.parse::<LoadText>().unwrap().0;
+        assert_eq!(read("0-3:1,0x100:2"), [entry("0-3", 1), entry("0x100", 2)]);
+        let more = CpuLoad {
+            utilisation: Some(0.25),
+            load_avg: Some(0),
+            util_avg: Some(300),
+            runnable_avg: Some(900),
+            ..entry("8", 0)
+        };
+        assert_eq!(read("8:0/busy=0.25/load=0/util=300/runnable=900"), [more]);
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        assert_eq!(read("0-3"), Err(ParseError::NoTasks("0-3".into())));
-        assert_eq!(read("0-3:1,8"), Err(ParseError::NoTasks("8".into())));
-        assert_eq!(read(""), Err(ParseError::NoTasks("".into())));
-        assert_eq!(read(":3"), Err(ParseError::NoCpus(":3".into())));
-        assert_eq!(read("3:x"), Err(ParseError::NotANumber("x".into())));
-        assert_eq!(read("3:-1"), Err(ParseError::NotANumber("-1".into())));
+    fn what_is_wrong_is_named() {
+        for (text, wrong) in [
+            ("0-3", "`0-3` has no number of tasks"),
+            ("3:x", "`x` is not a number of tasks"),
+            ("3:-1", "`-1` is not a number of tasks"),
+            ("3:1/busy=2", "`2` is not a share of 0 to 1"),
+            ("3:1/busy=nan", "`nan` is not a share of 0 to 1"),
+            ("3:1/load", "`` is not a load_avg"),
+            ("3:1/idle=1", "`idle` is none of busy, load, util and runnable"),
+        ] {
+            let said = text.parse::<LoadText>().unwrap_err();
+            assert!(said.starts_with(wrong), "{text}: {said}");
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! What can be typed: commands and flags, with the help that is also their documentation.
 
 mod choices;
+mod entries;
 mod examples;
+mod explain;
 mod hold;
 mod host;
 mod kernel;
 mod launch;
 mod load_text;
+mod scenario;
 mod time;
 mod tls;
 mod watch;
@@ -16,11 +19,13 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub use choices::{Form, Launch, Policy, Smt};
+pub use explain::Explain;
 pub use hold::{Hold, Holds, Release, Renew};
 pub use host::{HostArgs, HostLoadArgs};
 pub use kernel::KernelArgs;
 pub use launch::LaunchArgs;
-pub use load_text::{LoadText, ParseError as LoadTextError};
+pub use load_text::LoadText;
+pub use scenario::{Holders, Mark, ScenarioArgs};
 pub use tls::TlsArgs;
 pub use watch::{Until, Watch, WatchHolds, WatchLoad, WatchTopology, Watched};
 
@@ -156,6 +161,9 @@ pub enum Command {
     /// from every CPU the tasks may be forked from, for every kernel the host may have, and no run piled up.
     #[command(after_help = examples::ADVISE)]
     Advise(Advise),
+    /// Show the facts behind an answer: domains of a CPU, groups, thresholds, the kernel's rules and where they come from
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(Explain),
     /// Keep CPUs for a job: for a time, for a process, or while a command runs
     ///
     /// Others who ask berthd are then given other CPUs. A hold does not bind its tasks, nor keep others' tasks away who do
@@ -226,9 +234,18 @@ pub struct Predict {
     /// What runs there.
     #[command(flatten)]
     pub load: HostLoadArgs,
-    /// Show every class of CPUs that the parent may be on, and all ranges
+    /// Circumstances.
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+    /// Show every class of CPUs that the parent may be on, all ranges, and where each task lands and may wake up
     #[arg(long, help_heading = ANSWER)]
     pub explain: bool,
+    /// Show how each task came to its CPU: at each level the groups as the kernel sees them, the rule with its numbers, the choice
+    #[arg(long, help_heading = ANSWER)]
+    pub trace: bool,
+    /// Only the way of these tasks, counted from 0: 0-3,17
+    #[arg(long, value_name = "TASKS", requires = "trace", help_heading = ANSWER)]
+    pub trace_tasks: Option<String>,
     /// End with 10 if the tasks pile up, with 11 if that is not known
     #[arg(long, help_heading = ANSWER)]
     pub check: bool,
@@ -260,6 +277,9 @@ pub struct Advise {
     /// What runs there.
     #[command(flatten)]
     pub load: HostLoadArgs,
+    /// Circumstances.
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
     /// Show the placement behind the advice, its objective, and the runners-up with the reason each lost
     #[arg(long, help_heading = ANSWER)]
     pub explain: bool,

@@ -29,6 +29,15 @@ pub(super) fn hold(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write a time of up to a year, such as 30s, 10m, 8h or 2d".to_owned())
 }
 
+/// Reads a time without bounds, nothing included; the server has the bounds.
+///
+/// # Errors
+///
+/// A sentence that says what is accepted.
+pub(super) fn any(text: &str) -> Result<Duration, String> {
+    read(text).ok_or_else(|| "write a time such as 0, 100us, 2ms or 1s".to_owned())
+}
+
 fn read(text: &str) -> Option<Duration> {
     let digits = text.trim_end_matches(char::is_alphabetic);
     let seconds = match &text[digits.len()..] {
@@ -66,5 +75,13 @@ mod tests {
         for text in ["0s", "400d", "1e300d", "soon"] {
             assert!(hold(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn pauses_may_be_short_or_nothing() {
+        assert_eq!(any("0"), Ok(Duration::ZERO));
+        assert_eq!(any("100us"), Ok(Duration::from_micros(100)));
+        assert_eq!(any("100µs"), Ok(Duration::from_micros(100)));
+        assert!(any("-1us").is_err());
     }
 }

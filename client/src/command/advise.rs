@@ -20,7 +20,9 @@ pub(super) async fn answer(args: &Advise, asker: &Asker) -> Result<Answer, Error
             client.advise(request).await
         })
         .await?;
-    let question = Question::new(&args.launch, &args.kernel, &args.host, &args.load).with_policy(args.policy);
+    let question = Question::new(&args.launch, &args.kernel, &args.host, &args.load)
+        .under(&args.scenario)
+        .with_policy(args.policy);
     let document = asker.document_or_list(
         "AdviseResponse",
         &response,
@@ -53,6 +55,7 @@ fn request(args: &Advise) -> Result<AdviseRequest, Error> {
         can_apply: args.form.iter().map(|&form| form::Value::from(form).into()).collect(),
         single_cpus: !args.form.is_empty() && args.form.iter().all(|form| *form == Form::PerTask),
         launch: launch::Value::from(tasks.launch).into(),
+        scenario: args.scenario.message(),
         view: view(args.explain),
         ..AdviseRequest::default()
     })

@@ -104,7 +104,7 @@ async fn once(args: &Hold, spec: &HoldSpec, connection: &Connection) -> Result<M
 /// How long to wait before the same request may succeed. `None`: it will not.
 fn pause(error: &Error) -> Option<Duration> {
     match error {
-        Error::Refused(status) if status.code() == Code::Unavailable => {
+        Error::Refused { status, .. } if status.code() == Code::Unavailable => {
             let retry = status.get_details_retry_info().and_then(|info| info.retry_delay);
             Some(retry.unwrap_or(AGAIN))
         }
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_busy_server_is_asked_again_and_a_refusal_is_not() {
-        let refused = |status| Error::Refused(Box::new(status));
+        let refused = |status| Error::Refused { status: Box::new(status), mask: "--cpus" };
         assert_eq!(pause(&refused(Status::unavailable("busy"))), Some(AGAIN));
         let delay = Duration::from_millis(250);
         let told =

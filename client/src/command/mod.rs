@@ -2,6 +2,7 @@
 
 mod advise;
 mod completions;
+mod explain;
 mod hold;
 mod holds;
 mod info;
@@ -114,6 +115,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Advise(args) => advise::answer(args, asker).await,
         Command::Info => info::answer(asker).await,
         Command::Profiles(args) => profiles::answer(args, asker).await,
+        Command::Explain(args) => explain::answer(args, asker).await,
         Command::Hold(args) => hold::answer(args, asker).await,
         Command::Renew(args) => renew::answer(args, asker).await,
         Command::Release(args) => release::answer(args, asker).await,

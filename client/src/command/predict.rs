@@ -20,7 +20,10 @@ pub(super) async fn answer(args: &Predict, asker: &Asker) -> Result<Answer, Erro
         host: args.host.read(Some(&args.load))?,
         kernel: args.kernel.message(),
         launch: launch::Value::from(tasks.launch).into(),
+        scenario: args.scenario.message(),
         view: view(args.explain),
+        trace: args.trace,
+        trace_tasks: args.trace_tasks.clone().unwrap_or_default(),
         ..PredictRequest::default()
     };
     let response = asker
@@ -30,7 +33,7 @@ pub(super) async fn answer(args: &Predict, asker: &Asker) -> Result<Answer, Erro
             client.predict(request).await
         })
         .await?;
-    let question = Question::new(tasks, &args.kernel, &args.host, &args.load);
+    let question = Question::new(tasks, &args.kernel, &args.host, &args.load).under(&args.scenario);
     let document = asker.document("PredictResponse", &response, |response, page| {
         render::predict(&question, response, page)
     })?;

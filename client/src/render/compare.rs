@@ -1,6 +1,6 @@
 //! Two predictions side by side: without the advice, and with it.
 
-use berth_proto::v1::{PlaceCount, Prediction};
+use berth_proto::v1::{Balancing, CountRange, CpuUse, PlaceCount, Prediction, balancing};
 
 use super::places::{self, Distinct};
 use crate::text::{Column, Table, Text, Tone, numbers, words};
@@ -9,7 +9,7 @@ use crate::text::{Column, Table, Text, Tone, numbers, words};
 pub(super) fn tables(text: &mut Text, without: &Prediction, with: &Prediction) {
     let both = |f: &dyn Fn(&Prediction) -> (Tone, String)| [f(without), f(with)];
     let plain = |f: &dyn Fn(&Prediction) -> String| both(&|p| (Tone::Plain, f(p)));
-    let rows: [(&str, [(Tone, String); 2]); 7] = [
+    let rows: [(&str, [(Tone, String); 2]); 9] = [
         (
             "verdict",
             both(&|p| {
@@ -17,23 +17,53 @@ pub(super) fn tables(text: &mut Text, without: &Prediction, with: &Prediction) {
                 (tone, name.to_owned())
             }),
         ),
-        ("tasks on the fullest CPU", plain(&|p| p.most_on_one_cpu.to_string())),
+        ("tasks on the fullest CPU", plain(&|p| ranged(p.most_on_one_cpu, p.most_on_one_cpu_range))),
         ("best possible", plain(&|p| p.best_possible.to_string())),
         ("CPUs used", plain(&|p| p.cpus_used.to_string())),
-        ("idle allowed CPUs", plain(&|p| p.idle_allowed_count.to_string())),
+        ("idle allowed CPUs", plain(&|p| ranged(p.idle_allowed_count, p.idle_allowed_range))),
         (
             "CPU use",
             plain(&|p| p.cpu_use.as_ref().map(|used| numbers::percent(used.expected)).unwrap_or_default()),
         ),
+        (
+            "its range",
+            plain(&|p| {
+                let range = |used: &CpuUse| numbers::percent_range(used.least, used.most);
+                p.cpu_use
+                    .as_ref()
+                    .filter(|used| range(used) != numbers::percent(used.expected))
+                    .map(range)
+                    .unwrap_or_default()
+            }),
+        ),
+        ("load balancing", plain(&|p| p.balancing.as_ref().map(effect).unwrap_or_default())),
         ("parent on CPU", plain(&|p| p.origin.to_string())),
     ];
     let mut table = Table::new([Column::words(""), Column::numbers("WITHOUT"), Column::numbers("WITH")]);
     for (name, [without, with]) in rows {
+        if without.1.is_empty() && with.1.is_empty() {
+            continue;
+        }
         table.toned_row([(Tone::Plain, name.to_owned()), without, with]);
     }
     text.table(&table);
     text.gap();
     by_place(text, without, with);
+}
+
+/// A count with its range, if it has one.
+fn ranged(count: u32, range: Option<CountRange>) -> String {
+    match range {
+        Some(range) if range.least != range.most => format!("{count} ({})", numbers::range(range)),
+        _ => count.to_string(),
+    }
+}
+
+fn effect(balancing: &Balancing) -> String {
+    match balancing.effect() {
+        balancing::Effect::Unknown => String::new(),
+        effect => effect.as_str_name().to_owned(),
+    }
 }
 
 /// Tasks per place, one row for all places with equal numbers.

@@ -1,6 +1,6 @@
 //! `berth info`.
 
-use berth_proto::v1::{GetInfoResponse, KernelIdentity, KernelSettings, Limits};
+use berth_proto::v1::{GetInfoResponse, KernelIdentity, Limits};
 
 use super::kernel;
 use crate::{
@@ -34,7 +34,7 @@ pub(crate) fn info(address: &Address, response: &GetInfoResponse, page: Page) ->
         response.profile.iter().flat_map(|choice| &choice.evidence).for_each(|sentence| text.item(sentence));
     }
     if let Some(settings) = &response.settings {
-        settings_block(&mut text, settings);
+        kernel::settings(&mut text, settings);
     }
     if let Some(limits) = &response.limits {
         text.heading("Limits of a question");
@@ -75,27 +75,4 @@ fn limit_fields(limits: &Limits) -> [(&'static str, String); 5] {
         ("time", numbers::wire_time(limits.deadline)),
         ("runs per proof", numbers::grouped(limits.proof_runs.into())),
     ]
-}
-
-/// Settings that could be read and say something; the rest is left out.
-fn settings_block(text: &mut Text, settings: &KernelSettings) {
-    let switch = |on: Option<bool>| on.map(|on| if on { "on" } else { "off" }.to_owned()).unwrap_or_default();
-    let word = |word: &Option<String>| word.clone().unwrap_or_default();
-    let number = |n: Option<u32>| n.map(|n| n.to_string()).unwrap_or_default();
-    let fields = [
-        ("NUMA balancing", switch(settings.numa_balancing)),
-        ("autogroup", switch(settings.autogroup)),
-        ("features", settings.features.join(" ")),
-        ("isolcpus", word(&settings.isolcpus)),
-        ("nohz_full", word(&settings.nohz_full)),
-        ("sched_ext", word(&settings.sched_ext)),
-        ("core scheduling", switch(settings.core_scheduling)),
-        ("cpuset version", number(settings.cpuset_version)),
-        ("SMT control", word(&settings.smt_control)),
-        ("ticks a second", number(settings.hz)),
-    ];
-    if fields.iter().any(|(_, words)| !words.is_empty()) {
-        text.heading("Kernel settings");
-        text.fields(fields.map(|(label, words)| (label, Tone::Plain, words)));
-    }
 }

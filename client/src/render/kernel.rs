@@ -1,8 +1,8 @@
-//! Which profile was taken for a kernel, in words.
+//! Which profile was taken for a kernel, in words, and the settings that bear on placement.
 
-use berth_proto::v1::ProfileChoice;
+use berth_proto::v1::{KernelSettings, ProfileChoice};
 
-use crate::text::words;
+use crate::text::{Text, Tone, words};
 
 /// Other profiles that are named before they are only counted.
 const NAMED: usize = 4;
@@ -35,4 +35,27 @@ pub(super) fn some(names: &[String], whole: bool) -> String {
         return names.join(", ");
     }
     format!("{} and {} more", names[..NAMED].join(", "), names.len() - NAMED)
+}
+
+/// Settings that could be read and say something; the rest is left out.
+pub(super) fn settings(text: &mut Text, settings: &KernelSettings) {
+    let switch = |on: Option<bool>| on.map(|on| if on { "on" } else { "off" }.to_owned()).unwrap_or_default();
+    let word = |word: &Option<String>| word.clone().unwrap_or_default();
+    let number = |n: Option<u32>| n.map(|n| n.to_string()).unwrap_or_default();
+    let fields = [
+        ("NUMA balancing", switch(settings.numa_balancing)),
+        ("autogroup", switch(settings.autogroup)),
+        ("features", settings.features.join(" ")),
+        ("isolcpus", word(&settings.isolcpus)),
+        ("nohz_full", word(&settings.nohz_full)),
+        ("sched_ext", word(&settings.sched_ext)),
+        ("core scheduling", switch(settings.core_scheduling)),
+        ("cpuset version", number(settings.cpuset_version)),
+        ("SMT control", word(&settings.smt_control)),
+        ("ticks a second", number(settings.hz)),
+    ];
+    if fields.iter().any(|(_, words)| !words.is_empty()) {
+        text.heading("Kernel settings");
+        text.fields(fields.map(|(label, words)| (label, Tone::Plain, words)));
+    }
 }

@@ -1,6 +1,6 @@
 //! One prediction in words: verdict, fullest CPU, CPU use, what is undetermined.
 
-use berth_proto::v1::{Balancing, CountRange, CpuUse, Prediction, Undetermined, verdict};
+use berth_proto::v1::{Balancing, CountRange, CpuUse, Prediction, Split, Undetermined, verdict};
 
 use crate::text::{Tone, cpus, numbers, words};
 
@@ -27,6 +27,7 @@ pub(super) fn fields(prediction: &Prediction, tasks: u32, allowed: usize, whole:
         plain("CPUs used", format!("{} of {allowed}", prediction.cpus_used)),
         plain("idle CPUs", idle(prediction, whole)),
         plain("afterwards", prediction.balancing.as_ref().map(afterwards).unwrap_or_default()),
+        plain("lets stand", prediction.balancing.as_ref().map(lets_stand).unwrap_or_default()),
         plain("undetermined", undetermined(prediction, tasks)),
     ]
 }
@@ -92,6 +93,15 @@ fn afterwards(balancing: &Balancing) -> String {
         text += &format!(": {}", balancing.because);
     }
     text
+}
+
+/// The lopsided splits that load balancing would leave as they are: `56/8 by package`.
+fn lets_stand(balancing: &Balancing) -> String {
+    let split = |split: &Split| {
+        let tasks: Vec<String> = split.tasks.iter().map(u32::to_string).collect();
+        format!("{} by {}", tasks.join("/"), words::level(split.level()).0)
+    };
+    balancing.lets_stand.iter().map(split).collect::<Vec<_>>().join("; ")
 }
 
 /// What is not determined, in words; "nothing" if all is.

@@ -7,7 +7,7 @@ use super::{
     outcome::{self, Field},
     places,
     question::Question,
-    spread,
+    spread, trace, wakes,
 };
 use crate::text::{Column, Page, Table, Text, Tone, cpus, numbers, words};
 
@@ -30,8 +30,10 @@ pub(crate) fn predict(question: &Question, response: &PredictResponse, page: Pag
     places::table(&mut text, prediction);
     text.gap();
     spread::table(&mut text, prediction, &response.allowed);
+    wakes::table(&mut text, prediction);
     others(&mut text, &response.others);
     origins(&mut text, &response.origins);
+    trace::blocks(&mut text, prediction);
     text.finish()
 }
 
@@ -141,7 +143,10 @@ fn origins(text: &mut Text, origins: &[OriginOutcome]) {
 
 #[cfg(test)]
 mod tests {
-    use berth_proto::v1::{CountRange, Snapshot};
+    use berth_proto::v1::{
+        Balancing, CountRange, CpuUse, MarkOutlook, Snapshot, Split, TaskPlacement, TimeRange, balancing,
+        level,
+    };
 
     use super::*;
     use crate::render::samples;
@@ -176,6 +181,44 @@ mod tests {
             origins: vec![OriginOutcome { cpus: "0-159".to_owned(), ..OriginOutcome::default() }],
             ..response()
         };
+        insta::assert_snapshot!(predict(&samples::turin_question(), &answer, PAGE));
+    }
+
+    #[test]
+    fn ranges_balancing_marks_and_wake_ups_are_told() {
+        let time = |seconds, nanos| Some(prost_types::Duration { seconds, nanos });
+        let wakes = |task: u32| TaskPlacement {
+            task,
+            cpu: task,
+            wakes_on: if task < 16 { "0-15" } else { "160-175" }.to_owned(),
+            ..TaskPlacement::default()
+        };
+        let mut mine = Prediction {
+            cpu_use: Some(CpuUse {
+                expected: 0.2487,
+                least: 0.1818,
+                most: 0.3364,
+                frozen_clock: 0.1818,
+                settled: Some(0.2557),
+            }),
+            balancing: Some(Balancing {
+                effect: balancing::Effect::PingPongs.into(),
+                takes: Some(TimeRange { least: time(0, 120_000_000), most: time(2, 0) }),
+                most_on_one_cpu: Some(CountRange { least: 4, most: 10 }),
+                lets_stand: vec![Split { level: level::Value::Package.into(), tasks: vec![120, 56] }],
+                because: "Each balancing pass finds the other package busier.".to_owned(),
+            }),
+            mark: Some(MarkOutlook { from_task: 33, group: "160-319".to_owned(), expected_share: 0.75 }),
+            tasks: (0..176).map(wakes).collect(),
+            idle_allowed_range: Some(CountRange { least: 118, most: 144 }),
+            ..samples::turin_piled()
+        };
+        for (i, count) in mine.cpus.iter_mut().enumerate() {
+            let least = if i < 16 { 1 } else { 4 };
+            count.range = Some(CountRange { least, most: count.tasks });
+        }
+        mine.packages[1].range = Some(CountRange { least: 120, most: 160 });
+        let answer = PredictResponse { prediction: Some(mine), ..response() };
         insta::assert_snapshot!(predict(&samples::turin_question(), &answer, PAGE));
     }
 

@@ -4,7 +4,7 @@ use berth_proto::v1::{ProfileChoice, Snapshot};
 
 use super::kernel;
 use crate::{
-    cli::{HostArgs, HostLoadArgs, KernelArgs, Launch, LaunchArgs, Policy},
+    cli::{HostArgs, HostLoadArgs, KernelArgs, Launch, LaunchArgs, Policy, ScenarioArgs},
     text::{Text, Tone, cpus, numbers},
 };
 
@@ -20,6 +20,7 @@ pub(crate) struct Question {
     policy: Option<Policy>,
     load_given: bool,
     idle: bool,
+    scenario: String,
 }
 
 impl Question {
@@ -34,12 +35,18 @@ impl Question {
             policy: None,
             load_given: load.host_load.is_some(),
             idle: load.host_idle,
+            scenario: String::new(),
         }
     }
 
     /// The same with how the tasks should lie towards each other.
     pub(crate) fn with_policy(self, policy: Policy) -> Self {
         Self { policy: Some(policy), ..self }
+    }
+
+    /// The same under given circumstances.
+    pub(crate) fn under(self, scenario: &ScenarioArgs) -> Self {
+        Self { scenario: scenario.label(), ..self }
     }
 
     /// The block that an answer starts with.
@@ -60,6 +67,7 @@ impl Question {
             plain("parent", self.parent()),
             plain("host", self.host.clone()),
             plain("load", self.load(snapshot)),
+            plain("given", self.scenario.clone()),
             plain(
                 "kernel",
                 profile.map(|choice| kernel::chosen(choice, &self.kernel, verbose)).unwrap_or_default(),

@@ -18,6 +18,7 @@ fn each_command_explains_itself() {
         "load",
         "predict",
         "advise",
+        "explain",
         "hold",
         "renew",
         "release",
