@@ -1,7 +1,7 @@
 //! From raw chains to the domains that a kernel attaches: groups in ring order, `imb_numa_nr`, and without the
 //! levels that have no effect.
 
-use super::{Domains, Flags, Kind, Ring, Shared, imb_numa::imb_numa_nr, raw::RawChains};
+use super::{Domains, Flags, Kind, Ring, Shared, explain::Vanishes, imb_numa::imb_numa_nr, raw::RawChains};
 use crate::{
     cpuset::{Cpu, CpuSet},
     profile::Profile,
@@ -28,14 +28,11 @@ impl Domains {
             let mut attached: Vec<Shared> = Vec::with_capacity(chain.len());
             for (index, level) in chain.iter().enumerate() {
                 let weight = u32::try_from(level.span.len()).unwrap_or(u32::MAX);
-                let same_as_child = attached.last().is_some_and(|child| child.weight == weight);
-                // A level whose span equals the level below vanishes; so does one of a single CPU.
-                if weight < 2 || same_as_child {
+                if Vanishes::by_span(weight, attached.last().map(|child| child.weight)).is_some() {
                     continue;
                 }
                 let ring = rings.of(&raw, &mut sets, cpu, index);
-                // So does one whose only group leaves it nothing to balance, and that wakes nobody from afar.
-                if ring.len == 1 && !level.flags.balance_fork {
+                if Vanishes::by_groups(ring.len, level.flags).is_some() {
                     continue;
                 }
                 attached.push(Shared {
@@ -74,7 +71,7 @@ impl Domains {
     }
 }
 
-fn imbalance_pct(kind: Kind, flags: Flags, profile: &Profile) -> u32 {
+pub(super) fn imbalance_pct(kind: Kind, flags: Flags, profile: &Profile) -> u32 {
     match kind {
         Kind::Smt => 110,
         _ if flags.share_llc => 117,
@@ -132,7 +129,7 @@ impl<T: Eq + Hash + Clone> Interner<T> {
 
 /// Gives spans indices; a span is known by its address, of which the raw chains have one for each.
 #[derive(Default)]
-struct Sets {
+pub(super) struct Sets {
     items: Vec<Rc<CpuSet>>,
     weights: Vec<u32>,
     known: HashMap<*const CpuSet, u32>,
@@ -147,10 +144,14 @@ impl Sets {
             id
         })
     }
+
+    pub(super) fn get(&self, id: u32) -> &CpuSet {
+        &self.items[id as usize]
+    }
 }
 
 /// Group rings as each CPU sees them, in one pool.
-struct Rings {
+pub(super) struct Rings {
     /// Indices of groups. A ring that many CPUs see, each from its own group on, stands there twice in a row.
     pool: Vec<u32>,
     /// Rings of levels below NUMA, by level and lowest CPU of the span, with the place of each group.
@@ -162,12 +163,17 @@ struct Rings {
 }
 
 impl Rings {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { pool: Vec::new(), common: HashMap::new(), private: HashMap::new(), is_partition: true }
     }
 
+    /// The indices of a ring's groups.
+    pub(super) fn groups(&self, Ring { start, len, .. }: Ring) -> impl Iterator<Item = u32> {
+        self.pool[start as usize..][..len as usize].iter().copied()
+    }
+
     /// The groups of the CPU's domain at a raw level, the group that holds the CPU first.
-    fn of(&mut self, raw: &RawChains, sets: &mut Sets, cpu: Cpu, index: usize) -> Ring {
+    pub(super) fn of(&mut self, raw: &RawChains, sets: &mut Sets, cpu: Cpu, index: usize) -> Ring {
         let level = &raw.of(cpu)[index];
         let own = raw.child_span(cpu, index);
         if level.flags.numa {

@@ -4,8 +4,11 @@
 //! Built once per topology and profile, then only read. Equal domains and groups of different CPUs are kept once.
 
 mod attach;
+mod explain;
 mod imb_numa;
 mod raw;
+
+pub use explain::{Chain, Group, Level, Vanishes, chains};
 
 use crate::cpuset::{Cpu, CpuSet};
 use std::ops::Range;
@@ -61,6 +64,27 @@ pub struct Flags {
     /// The level spans NUMA nodes.
     #[doc(alias = "SD_NUMA")]
     pub numa: bool,
+}
+
+impl Flags {
+    /// The kernel's names of the flags that a level of this kind has, without the prefix `SD_`, those that decide
+    /// nothing here included. `SHARE_LLC` was `SHARE_PKG_RESOURCES` before v6.9.
+    pub fn names(self, kind: Kind) -> Vec<&'static str> {
+        let all = [
+            ("BALANCE_NEWIDLE", true),
+            ("BALANCE_EXEC", self.balance_fork),
+            ("BALANCE_FORK", self.balance_fork),
+            ("WAKE_AFFINE", self.balance_fork),
+            ("SHARE_CPUCAPACITY", kind == Kind::Smt),
+            ("CLUSTER", kind == Kind::Cluster),
+            ("SHARE_LLC", self.share_llc),
+            ("SERIALIZE", self.numa),
+            ("PREFER_SIBLING", self.prefer_sibling),
+            ("OVERLAP", self.numa),
+            ("NUMA", self.numa),
+        ];
+        all.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect()
+    }
 }
 
 /// Where the groups of a domain stand, in ring order, the CPU's own first.

@@ -221,13 +221,14 @@ fn stays(rule: NumaForkRule, domain: View<'_>, local: &Candidate, idlest: &Candi
     }
 }
 
+/// The difference of idle CPUs that the newest kernels tolerate.
+#[doc(alias = "NUMA_IMBALANCE_MIN")]
+pub(super) const TOLERATED: u32 = 2;
+
 /// Whether a NUMA level tolerates one more task here while another group has more idle CPUs.
 #[doc(alias = "allow_numa_imbalance")]
 #[doc(alias = "adjust_numa_imbalance")]
 fn numa_stays(rule: NumaForkRule, domain: View<'_>, local: &GroupStats, idlest: &GroupStats) -> bool {
-    /// The difference of idle CPUs that the newest kernels tolerate.
-    #[doc(alias = "NUMA_IMBALANCE_MIN")]
-    const TOLERATED: u32 = 2;
     let (tasks, limit) = (local.tasks, domain.imb_numa_nr);
     let narrowed = limit.min(local.allowed);
     let difference = local.idle.abs_diff(idlest.idle);

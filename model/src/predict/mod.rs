@@ -10,12 +10,14 @@ mod origins;
 mod state;
 mod symmetry;
 mod tally;
+mod thresholds;
 mod walk;
 
 pub use explore::{Explored, Run, Search, explore};
 pub use origins::{Origin, Outlook, look, origins, outlooks};
 pub use symmetry::Symmetry;
 pub use tally::{Tally, best_fullest};
+pub use thresholds::{Threshold, thresholds};
 pub use walk::{Entry, IdleCpu};
 
 use crate::{

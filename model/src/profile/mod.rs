@@ -13,10 +13,12 @@ mod identity;
 mod origins;
 mod posted;
 mod provenance;
+mod rules;
 mod select;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tolerance;
 mod vendor;
 mod version;
 
@@ -24,8 +26,10 @@ pub use built::Built;
 pub use error::{Error, Field};
 pub use identity::{KernelIdentity, Upstream};
 pub use provenance::{Knowledge, Origin, Provenance, Source, Status};
+pub use rules::Rule;
 pub use select::{Candidates, Confidence, candidates, from_text};
 pub use table::all;
+pub use tolerance::{Balance, Counted, Limit, Most, Tolerance};
 pub use vendor::Patching;
 pub use version::Version;
 

@@ -6,6 +6,7 @@ mod advice;
 mod bursts;
 mod cases;
 mod domains;
+mod explain;
 mod imb_numa;
 mod lopsided;
 mod machines;

@@ -36,6 +36,7 @@ struct CpuRecord {
 #[derive(Debug, Deserialize)]
 pub(crate) struct DomainRecord {
     pub(crate) name: String,
+    pub(crate) flags: u32,
     pub(crate) imbalance_pct: u32,
     pub(crate) imb_numa_nr: u32,
     pub(crate) span: String,

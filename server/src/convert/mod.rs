@@ -4,6 +4,7 @@
 pub(crate) mod advice;
 pub(crate) mod advise;
 pub(crate) mod cpus;
+pub(crate) mod explain;
 pub(crate) mod faults;
 pub(crate) mod host;
 pub(crate) mod info;

@@ -50,6 +50,11 @@ pub(crate) fn expect(expect: Option<v1::Expect>, snapshot: &Snapshot) -> Result<
 pub(crate) fn warn(snapshot: &Snapshot, warnings: &mut Warnings) {
     warn_of_hardware(snapshot, warnings);
     warn_of_load(snapshot, warnings);
+    warn_of_cover(snapshot, warnings);
+}
+
+/// What the model does not cover of the host.
+pub(crate) fn warn_of_cover(snapshot: &Snapshot, warnings: &mut Warnings) {
     let topology = &snapshot.machine.topology;
     if topology.asymmetric_capacity() {
         let said = "The cores differ in capacity, which the model does not cover: no verdict is given.";

@@ -6,6 +6,7 @@ mod advise;
 mod bad_input;
 mod config;
 mod docs;
+mod explain;
 mod health;
 mod here;
 mod imports;

@@ -89,14 +89,11 @@ async fn fields_of_advise() {
 async fn methods() {
     let served = Served::start(&[]).await;
     for (_, channel) in served.channels().await {
-        let explain = placement(&channel).explain(v1::ExplainRequest::default()).await.unwrap_err();
         let verify = placement(&channel).verify(v1::VerifyRequest::default()).await.unwrap_err();
         let mut holds = HoldServiceClient::new(channel.clone());
         let list = holds.list_holds(v1::ListHoldsRequest::default()).await.unwrap_err();
         let watch = holds.watch_holds(v1::WatchHoldsRequest::default()).await.unwrap_err();
-        for (status, method) in
-            [(explain, "Explain"), (verify, "Verify"), (list, "ListHolds"), (watch, "WatchHolds")]
-        {
+        for (status, method) in [(verify, "Verify"), (list, "ListHolds"), (watch, "WatchHolds")] {
             assert_eq!(status.code(), Code::Unimplemented);
             assert!(status.message().contains(method), "{}", status.message());
         }

@@ -1,6 +1,7 @@
 //! `PlacementService`: where the kernel puts tasks, and where they should go.
 
 mod advise;
+mod explain;
 mod origins;
 mod predict;
 mod search;
@@ -48,8 +49,11 @@ impl PlacementService for Berth {
         Ok(Response::new(self.0.advise(request.into_inner()).await?))
     }
 
-    async fn explain(&self, _: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
-        Err(Failure::MethodNotServed("Explain").into())
+    async fn explain(
+        &self,
+        request: Request<v1::ExplainRequest>,
+    ) -> Result<Response<v1::ExplainResponse>, Status> {
+        Ok(Response::new(self.0.explain(request.into_inner()).await?))
     }
 
     async fn verify(&self, _: Request<v1::VerifyRequest>) -> Result<Response<v1::VerifyResponse>, Status> {
