@@ -3,9 +3,10 @@
 use crate::{
     config::{Config, Live, Reloader, TextFile, Topology},
     ingest::{self, Hardware, Reader, Settings, kernel::Kernel},
-    listen::{self, Socket},
-    serve::{self, Health},
+    listen::{self, Access, Socket, Tcp, incoming},
+    serve::{self, Health, Listening},
     service::{Context, Pool},
+    shares::Shares,
     snapshot::{Choice, Here, Machine, publisher, sample},
     telemetry,
 };
@@ -89,11 +90,13 @@ impl Daemon {
         let reader = Reader::new(config.program.clone());
         // A description is part of the configuration: told before a port is bound.
         let described = described(&config, &reader).await?;
+        let tls = listen::tls(&config.sections.tls)?;
         let tcp = match listen.tcp {
             Some(address) => Some(listen::tcp(address).await?),
             None => None,
         };
-        let uds = listen.uds.as_deref().map(Socket::bind).transpose()?;
+        let access = Access { mode: listen.uds_mode, group: listen.uds_group };
+        let uds = listen.uds.as_deref().map(|path| Socket::bind(path, access)).transpose()?;
         let (tcp, address) = tcp.unzip();
         let (socket, uds) = uds.unzip();
 
@@ -108,13 +111,19 @@ impl Daemon {
         });
         let health = Health::new().await;
         let routes = serve::routes(context, &health, &live);
+        let places = Shares::default();
         let (stop, stopped) = watch::channel(false);
         let mut servers = JoinSet::new();
         if let Some(listener) = tcp {
-            servers.spawn(serve::tcp(routes.clone(), listener, stopped.clone()));
+            let needs_certificate = config.sections.tls.client_ca.is_some();
+            let incoming = incoming(Tcp { listener, needs_certificate }, places.clone(), live.clone());
+            let listening = Listening { incoming, tls, live: live.clone() };
+            servers.spawn(listening.serve(routes.clone(), stopped.clone()));
         }
         if let Some(listener) = uds {
-            servers.spawn(serve::unix(routes, listener, stopped));
+            let incoming = incoming(listener, places, live.clone());
+            let listening = Listening { incoming, tls: None, live: live.clone() };
+            servers.spawn(listening.serve(routes, stopped));
         }
         tracing::info!(
             tcp = address.map(tracing::field::display),
@@ -220,6 +229,7 @@ impl Daemon {
 ///
 /// If it cannot.
 pub async fn check(config: &Config) -> Result<(), Error> {
+    listen::tls(&config.sections.tls)?;
     described(config, &Reader::new(config.program.clone())).await.map(drop)
 }
 

@@ -3,6 +3,7 @@
 //!
 //! [`ingest`] reads → `snapshot` is published by one task → `service` answers from it, through `convert` → tonic.
 
+pub mod auth;
 pub mod config;
 mod convert;
 mod daemon;
@@ -11,6 +12,7 @@ mod layers;
 mod listen;
 mod serve;
 mod service;
+mod shares;
 mod snapshot;
 pub mod telemetry;
 

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use berth_server::{
-    Daemon, Error, check,
+    Daemon, Error, ListenError, check,
     config::{Asked, Config, Stop},
     ingest::child,
     telemetry,
@@ -51,6 +51,7 @@ fn main() -> ExitCode {
 fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Error>() {
         Some(Error::Described { .. }) => USAGE,
+        Some(Error::Listen(ListenError::Tls { .. })) => USAGE,
         Some(Error::Listen(_)) => UNAVAILABLE,
         _ => 1,
     }

@@ -3,7 +3,11 @@
 use crate::{
     config::Live,
     convert::MAX_REQUEST_BYTES,
-    layers::{admission::Admission, deadline::Deadline, request_id::RequestIds},
+    layers::{
+        admission::Admission, authentication::Authentication, deadline::Deadline, presence::Presences,
+        request_id::RequestIds,
+    },
+    listen::Incoming,
     service::{Berth, Context},
 };
 use berth_proto::{
@@ -16,19 +20,20 @@ use berth_proto::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    net::{TcpListener, UnixListener},
+    io::{AsyncRead, AsyncWrite},
     sync::watch,
 };
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{
     server::NamedService,
     service::{LayerExt, Routes},
-    transport::{Error, Server, server::TcpIncoming},
+    transport::{Error, Server, ServerTlsConfig},
 };
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 /// Streams of one connection at a time.
 const MAX_STREAMS: u32 = 256;
+/// Bytes of a request's headers.
+const MAX_HEADERS: u32 = 16 << 10;
 /// How often an idle connection is asked whether it is still there, and how long it may take to say so.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
 /// A connection is asked to end after this time, so that none stays for ever on a server that is to be replaced.
@@ -73,13 +78,17 @@ impl Health {
 /// Every service. Those of berth.v1 share one limit.
 pub(crate) fn routes(context: Arc<Context>, health: &Health, live: &Live) -> Routes {
     let berth = Berth(context);
-    // Layer order, outermost first: request id (see `server`), admission, deadline.
+    // Layer order, outermost first: presence, request id (see `Listening`), authentication, admission, deadline.
+    let authentication = Authentication(live.clone());
     let (admission, deadline) = (Admission::new(live.clone()), Deadline(live.clone()));
     macro_rules! guarded {
         ($server:ident) => {
-            admission.named_layer(
-                deadline
-                    .named_layer($server::new(berth.clone()).max_decoding_message_size(MAX_REQUEST_BYTES)),
+            authentication.named_layer(
+                admission.named_layer(
+                    deadline.named_layer(
+                        $server::new(berth.clone()).max_decoding_message_size(MAX_REQUEST_BYTES),
+                    ),
+                ),
             )
         };
     }
@@ -116,33 +125,28 @@ fn reflection() -> tonic_reflection::server::Builder<'static> {
     })
 }
 
-/// Serves TCP until it is stopped.
-pub(crate) async fn tcp(
-    routes: Routes,
-    listener: TcpListener,
-    stopped: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    server().add_routes(routes).serve_with_incoming_shutdown(incoming, told(stopped)).await
+/// The server of one listener.
+pub(crate) struct Listening<S> {
+    pub(crate) incoming: Incoming<S>,
+    pub(crate) tls: Option<ServerTlsConfig>,
+    pub(crate) live: Live,
 }
 
-/// Serves a unix socket until it is stopped.
-pub(crate) async fn unix(
-    routes: Routes,
-    listener: UnixListener,
-    stopped: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    let incoming = UnixListenerStream::new(listener);
-    server().add_routes(routes).serve_with_incoming_shutdown(incoming, told(stopped)).await
-}
-
-fn server() -> Server<tower::layer::util::Stack<RequestIds, tower::layer::util::Identity>> {
-    Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE.0))
-        .http2_keepalive_timeout(Some(KEEPALIVE.1))
-        .max_connection_age(CONNECTION_AGE)
-        .max_concurrent_streams(MAX_STREAMS)
-        .layer(RequestIds::new())
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<S> {
+    /// Serves until it is stopped.
+    pub(crate) async fn serve(self, routes: Routes, stopped: watch::Receiver<bool>) -> Result<(), Error> {
+        let mut server = Server::builder()
+            .http2_keepalive_interval(Some(KEEPALIVE.0))
+            .http2_keepalive_timeout(Some(KEEPALIVE.1))
+            .max_connection_age(CONNECTION_AGE)
+            .max_concurrent_streams(MAX_STREAMS)
+            .http2_max_header_list_size(MAX_HEADERS);
+        if let Some(tls) = self.tls {
+            server = server.tls_config(tls)?;
+        }
+        let mut server = server.layer(Presences(self.live)).layer(RequestIds::new());
+        server.add_routes(routes).serve_with_incoming_shutdown(self.incoming, told(stopped)).await
+    }
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {

@@ -41,7 +41,6 @@ pub(super) enum Form {
     /// `true` or `false`; a flag without a value.
     Switch,
     /// A list of texts; a flag that may be given several times, or once with commas.
-    #[allow(dead_code, reason = "the sections of holds and of roles have lists")]
     List,
 }
 
@@ -106,7 +105,6 @@ pub(super) fn time(bounds: RangeInclusive<Duration>) -> Parser<Duration> {
 }
 
 /// Yes or no.
-#[allow(dead_code, reason = "for sections that have a switch")]
 pub(super) fn switch() -> Parser<bool> {
     Parser::new(Form::Switch, |text| text.parse().map_err(|_| "expected true or false".to_owned()))
 }
@@ -133,7 +131,6 @@ pub(super) fn optional<T: 'static>(parser: Parser<T>) -> Parser<Option<T>> {
 }
 
 /// Any number of what the parser understands: a list in the file; with commas, or a flag several times, elsewhere.
-#[allow(dead_code, reason = "for sections that have a list")]
 pub(super) fn list<T: 'static>(parser: Parser<T>) -> Parser<Vec<T>> {
     let parse = move |raw: &Raw| {
         let texts: Vec<String> = match raw {
@@ -154,12 +151,19 @@ pub(super) fn list<T: 'static>(parser: Parser<T>) -> Parser<Vec<T>> {
 }
 
 /// A file that is read with the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct TextFile {
     /// Its name, for messages.
     pub path: PathBuf,
     /// What it holds.
     pub text: String,
+}
+
+impl fmt::Debug for TextFile {
+    /// Without what it holds, which may be a private key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextFile").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// A text file. Of a longer one than `most` bytes, one byte more is read: whoever understands the text tells that it is

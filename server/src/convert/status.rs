@@ -7,6 +7,9 @@
 //! | no core that could be had now | `RESOURCE_EXHAUSTED` | `QuotaFailure`, `RetryInfo` |
 //! | a generation that has moved | `ABORTED` | |
 //! | no snapshot yet, a load that is too old | `UNAVAILABLE` | `RetryInfo` |
+//! | nobody that is known | `UNAUTHENTICATED` | |
+//! | a caller that may not do it | `PERMISSION_DENIED` | |
+//! | a user that holds too much | `RESOURCE_EXHAUSTED` | `QuotaFailure` |
 //! | too many requests at a time | `UNAVAILABLE` | `RetryInfo` |
 //! | the deadline has passed | `DEADLINE_EXCEEDED` | |
 //! | a field or method that is not served yet | `UNIMPLEMENTED` | |
@@ -15,7 +18,7 @@
 //! Each has an `ErrorInfo` with a reason, the domain `berth` and the numbers of the message.
 
 use super::faults::Fault;
-use crate::layers::request_id;
+use crate::{auth::Role, layers::request_id};
 use std::{collections::HashMap, fmt::Display, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViolation, StatusExt};
@@ -43,6 +46,19 @@ pub(crate) enum Failure {
     NoSnapshot,
     /// The load is older than the caller wants it, or not known.
     LoadTooOld { age: Option<Duration>, most: Duration },
+    /// Nothing tells who the caller is.
+    NotKnown { caller: String, expected: &'static str },
+    /// The caller may not do it.
+    RoleTooLow { caller: String, role: Role, needed: Role, what: String },
+    /// The calling process has ended, so that nothing tells which CPUs it may use.
+    #[allow(dead_code, reason = "for holds, which are made next")]
+    CallerGone { caller: String },
+    /// CPUs that the caller may not use itself.
+    #[allow(dead_code, reason = "for holds, which are made next")]
+    OutsideCpuset { field: &'static str, cpus: String, own: String },
+    /// The caller holds too much already.
+    #[allow(dead_code, reason = "for holds, which are made next")]
+    Quota { of: &'static str, asked: usize, most: usize, caller: String },
     /// Too many requests at a time.
     Overloaded { limit: usize, of: &'static str },
     /// The deadline has passed.
@@ -74,16 +90,20 @@ impl Failure {
         match self {
             Self::Fields(_) => Code::InvalidArgument,
             Self::Precondition(_) => Code::FailedPrecondition,
-            Self::NoFreeCore { .. } => Code::ResourceExhausted,
+            Self::NoFreeCore { .. } | Self::Quota { .. } => Code::ResourceExhausted,
             Self::Moved { .. } => Code::Aborted,
             Self::NoSnapshot | Self::LoadTooOld { .. } | Self::Overloaded { .. } => Code::Unavailable,
+            Self::NotKnown { .. } => Code::Unauthenticated,
+            Self::RoleTooLow { .. } | Self::CallerGone { .. } | Self::OutsideCpuset { .. } => {
+                Code::PermissionDenied
+            }
             Self::Deadline { .. } => Code::DeadlineExceeded,
             Self::FieldsNotServed(_) | Self::MethodNotServed(_) => Code::Unimplemented,
             Self::Internal(_) => Code::Internal,
         }
     }
 
-    fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Fields(_) => "FIELDS_NOT_VALID",
             Self::Precondition(Precondition::CpusOffline { .. }) => "CPUS_OFFLINE",
@@ -92,6 +112,11 @@ impl Failure {
             Self::Moved { .. } => "GENERATION_MOVED",
             Self::NoSnapshot => "NO_SNAPSHOT",
             Self::LoadTooOld { .. } => "LOAD_TOO_OLD",
+            Self::NotKnown { .. } => "CREDENTIALS_MISSING",
+            Self::RoleTooLow { .. } => "ROLE_TOO_LOW",
+            Self::CallerGone { .. } => "CALLER_GONE",
+            Self::OutsideCpuset { .. } => "OUTSIDE_CPUSET",
+            Self::Quota { .. } => "QUOTA_EXCEEDED",
             Self::Overloaded { .. } => "OVERLOADED",
             Self::Deadline { .. } => "DEADLINE_EXCEEDED",
             Self::FieldsNotServed(_) => "FIELDS_NOT_SERVED",
@@ -135,6 +160,23 @@ impl Failure {
                 )
             }
             Self::LoadTooOld { age: None, .. } => "the load of this host is not known; ask again".to_owned(),
+            Self::NotKnown { caller, expected } => {
+                format!("{caller} is not known; come with {expected}")
+            }
+            Self::RoleTooLow { caller, role, needed, what } => {
+                format!("{what} needs the role {needed}, and {caller} has the role {role}")
+            }
+            Self::CallerGone { caller } => {
+                format!(
+                    "the process of {caller} that connected has ended or cannot be seen, so that its cpuset is not known; connect anew"
+                )
+            }
+            Self::OutsideCpuset { field, cpus, own } => {
+                format!("{field}: the CPUs {cpus} are outside of the caller's own cpuset {own}")
+            }
+            Self::Quota { of, asked, most, caller } => {
+                format!("{caller} would hold {asked} {of}, and may hold {most}; release some first")
+            }
             Self::Overloaded { limit, of } => format!("{limit} {of} are being answered already; ask again"),
             Self::Deadline { limit } => format!("not answered within {} ms", limit.as_millis()),
             Self::FieldsNotServed(fields) => {
@@ -164,6 +206,26 @@ impl Failure {
             Self::LoadTooOld { age, most } => {
                 let age = age.map(|age| ("age_ms", age.as_millis().to_string()));
                 age.into_iter().chain([("most_ms", most.as_millis().to_string())]).collect()
+            }
+            Self::NotKnown { caller, .. } | Self::CallerGone { caller } => vec![("caller", caller.clone())],
+            Self::RoleTooLow { caller, role, needed, what } => {
+                vec![
+                    ("caller", caller.clone()),
+                    ("role", role.to_string()),
+                    ("needed", needed.to_string()),
+                    ("what", what.clone()),
+                ]
+            }
+            Self::OutsideCpuset { field, cpus, own } => {
+                vec![("field", (*field).to_owned()), ("cpus", cpus.clone()), ("own", own.clone())]
+            }
+            Self::Quota { of, asked, most, caller } => {
+                vec![
+                    ("of", (*of).to_owned()),
+                    ("asked", asked.to_string()),
+                    ("most", most.to_string()),
+                    ("caller", caller.clone()),
+                ]
             }
             Self::Overloaded { limit, of } => vec![("limit", limit.to_string()), ("of", (*of).to_owned())],
             Self::Deadline { limit } => vec![("limit_ms", limit.as_millis().to_string())],
@@ -195,6 +257,9 @@ impl Failure {
                 details.set_quota_failure(vec![QuotaViolation::new("cores", self.message())]);
                 details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
             }
+            Self::Quota { of, .. } => {
+                details.set_quota_failure(vec![QuotaViolation::new(*of, self.message())]);
+            }
             Self::NoSnapshot | Self::LoadTooOld { .. } => {
                 details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
             }
@@ -202,6 +267,10 @@ impl Failure {
                 details.set_retry_info(Some(RETRY_WHEN_BUSY));
             }
             Self::Moved { .. }
+            | Self::NotKnown { .. }
+            | Self::RoleTooLow { .. }
+            | Self::CallerGone { .. }
+            | Self::OutsideCpuset { .. }
             | Self::Deadline { .. }
             | Self::FieldsNotServed(_)
             | Self::MethodNotServed(_)

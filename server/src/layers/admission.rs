@@ -1,14 +1,20 @@
-//! Answers a bounded number of requests at a time, and refuses more at once: a queue would only make all late.
+//! Answers a bounded number of requests at a time, at most half of them for one caller, and refuses more at once: a
+//! queue would only make all late.
 
-use crate::{config::Live, convert::Failure};
+use super::kept::Kept;
+use crate::{
+    auth::{
+        Peer,
+        methods::{Lasts, method},
+    },
+    config::Live,
+    convert::Failure,
+    shares::{Full, Share, Shares},
+};
 use http::{Request, Response};
 use std::{
-    future::Future,
+    future::{Future, ready},
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
     task::{Context, Poll},
 };
 use tonic::{Status, body::Body};
@@ -18,29 +24,27 @@ use tower::{Layer, Service};
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
     live: Live,
-    answering: Arc<AtomicUsize>,
+    answers: Shares,
+    streams: Shares,
 }
 
 impl Admission {
     pub(crate) fn new(live: Live) -> Self {
-        Self { live, answering: Arc::default() }
+        Self { live, answers: Shares::default(), streams: Shares::default() }
     }
 
-    /// A place among those that are answered; else how many there are.
-    fn admit(&self) -> Result<Place, usize> {
-        let limit = self.live.now().limits.max_requests;
-        // Counted before it is compared, so that two cannot both take the last place.
-        let place = Place(Arc::clone(&self.answering));
-        if self.answering.fetch_add(1, Ordering::Relaxed) < limit { Ok(place) } else { Err(limit) }
-    }
-}
-
-/// Given back when dropped.
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+    /// A place among those that are answered, or among the streams, which last.
+    fn admit<B>(&self, request: &Request<B>) -> Result<Share, Failure> {
+        let limits = &self.live.now().limits;
+        let (shares, limit, of, of_one) = match method(request.uri().path()).lasts {
+            Lasts::ForAnAnswer => (&self.answers, limits.max_requests, "requests", "requests of one caller"),
+            Lasts::AsLongAsLiked => (&self.streams, limits.max_streams, "streams", "streams of one caller"),
+        };
+        let most = limit.div_ceil(2);
+        shares.take(Peer::within(request.extensions()).key(), limit, most).map_err(|full| match full {
+            Full::All => Failure::Overloaded { limit, of },
+            Full::OfOne => Failure::Overloaded { limit: most, of: of_one },
+        })
     }
 }
 
@@ -73,18 +77,12 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let place = match self.admission.admit() {
+        let place = match self.admission.admit(&request) {
             Ok(place) => place,
-            Err(limit) => {
-                let refused = Failure::Overloaded { limit, of: "requests" };
-                return Box::pin(std::future::ready(Ok(Status::from(refused).into_http())));
-            }
+            Err(refused) => return Box::pin(ready(Ok(Status::from(refused).into_http()))),
         };
         let answer = self.inner.call(request);
-        Box::pin(async move {
-            let answer = answer.await;
-            drop(place);
-            answer
-        })
+        // Kept until the caller has taken the answer: one that is not taken costs memory too.
+        Box::pin(async move { Ok(answer.await?.map(|body| Kept::keep(body, place))) })
     }
 }

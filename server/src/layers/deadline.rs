@@ -1,9 +1,12 @@
 //! Gives a request up when its time has passed: the lesser of the caller's `grpc-timeout` and the server's limit.
 //!
+//! Streams have none: they last as long as both sides like.
+//!
 //! tonic has a timeout of its own, which answers `CANCELLED`; this one is a little earlier. Beside that it says in our
 //! own words that a message was too long, which tonic finds out before any service sees the request.
 
 use crate::{
+    auth::methods::{Lasts, method},
     config::Live,
     convert::{Failure, Faults, MAX_REQUEST_BYTES},
 };
@@ -18,7 +21,7 @@ use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 /// By how much the caller's own timeout is undercut, so that this answer is there before the other.
-const EARLIER: Duration = Duration::from_millis(5);
+const EARLIER: Duration = Duration::from_millis(50);
 
 /// The longest that a request may take.
 #[derive(Debug, Clone)]
@@ -53,6 +56,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        if method(request.uri().path()).lasts == Lasts::AsLongAsLiked {
+            return Box::pin(self.inner.call(request));
+        }
         let given = given(request.headers());
         let most = self.live.now().limits.deadline;
         let limit = given.map_or(most, |given| given.min(most));

@@ -83,7 +83,8 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let id = self.ids.name(&request);
-        let span = tracing::info_span!("request", id, method = request.uri().path());
+        let span =
+            tracing::info_span!("request", id, method = request.uri().path(), caller = tracing::field::Empty);
         let header = HeaderValue::from_str(&id).ok();
         let answer = self.inner.call(request);
         let started = Instant::now();

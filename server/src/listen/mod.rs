@@ -1,8 +1,18 @@
-//! Where requests come from: loopback TCP and a unix socket.
+//! Where requests come from: TCP, with TLS or without, and a unix socket.
+//!
+//! [`accept`] takes connections as long as their peers have not too many; a [`connection`] ends when it is of no
+//! use, which the [`presence`] of calls on it tells.
 
+mod accept;
+mod connection;
+mod presence;
+mod tls;
 mod unix;
 
-pub(crate) use unix::Socket;
+pub(crate) use accept::{Incoming, Tcp, incoming};
+pub(crate) use presence::Presence;
+pub(crate) use tls::tls;
+pub(crate) use unix::{Access, Socket};
 
 use std::{io, net::SocketAddr, path::PathBuf};
 use tokio::net::TcpListener;
@@ -18,6 +28,12 @@ pub enum Error {
         address: SocketAddr,
         /// What the kernel said.
         cause: io::Error,
+    },
+    /// The certificates cannot be used.
+    #[error("the TLS certificates cannot be used: {cause}")]
+    Tls {
+        /// What the TLS library said.
+        cause: String,
     },
     /// Another server answers on the socket.
     #[error("another server listens on {}; stop it, or give another path with --uds", .path.display())]

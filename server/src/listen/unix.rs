@@ -4,12 +4,15 @@
 //! ended. The file of the lock stays, since removing it would let two servers hold different files of one name.
 
 use super::Error;
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
 use std::{
     fs::{self, File, OpenOptions, Permissions},
     io,
     os::unix::{
-        fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown},
         net::UnixStream,
     },
     path::{Path, PathBuf},
@@ -21,8 +24,17 @@ use tokio::net::UnixListener;
 const LOCK_ATTEMPTS: u32 = 21;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Every user may ask.
-const MODE: u32 = 0o666;
+/// Connections that wait to be taken; the kernel may have a lower limit.
+const BACKLOG: i32 = 1024;
+
+/// Who may connect to the socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access {
+    /// Its mode. Whoever may write to it may connect.
+    pub(crate) mode: u32,
+    /// Its group. None: that of the daemon, or of the folder.
+    pub(crate) group: Option<u32>,
+}
 
 /// A socket that this process listens on; removed when dropped.
 #[derive(Debug)]
@@ -35,15 +47,14 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Listens on the path; makes its folder if that is missing.
-    pub(crate) fn bind(path: &Path) -> Result<(Self, UnixListener), Error> {
+    pub(crate) fn bind(path: &Path, access: Access) -> Result<(Self, UnixListener), Error> {
         let failed = |cause| Error::Unix { path: path.to_owned(), cause };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(failed)?;
         }
         let lock = lock(path)?;
         remove_stale(path)?;
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed)?;
+        let listener = listen(path, access).map_err(failed)?;
         let socket = Self { path: path.to_owned(), identity: identity(path).map_err(failed)?, lock };
         Ok((socket, listener))
     }
@@ -66,6 +77,19 @@ impl Drop for Socket {
 
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Nobody can connect before the mode and group are set: the kernel refuses until it is listened on.
+fn listen(path: &Path, access: Access) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    if access.group.is_some() {
+        chown(path, None, access.group)?;
+    }
+    fs::set_permissions(path, Permissions::from_mode(access.mode))?;
+    net::listen(&socket, BACKLOG)?;
+    UnixListener::from_std(socket.into())
 }
 
 /// The lock beside the socket, held for as long as the file is open.

@@ -1,18 +1,21 @@
 //! `InfoService`: what the server is, and which kernels it knows.
 
 use super::{Berth, Context};
-use crate::convert::{Failure, Faults, Warnings, info, kernel, profiles, snapshot, time, unserved::Unserved};
+use crate::{
+    auth::{Peer, Role},
+    convert::{Failure, Faults, Warnings, info, kernel, profiles, snapshot, time, unserved::Unserved},
+};
 use berth_model::profile::{Profile, all};
-use berth_proto::v1::{self, get_info_response::Role, info_service_server::InfoService};
+use berth_proto::v1::{self, info_service_server::InfoService};
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
 impl InfoService for Berth {
     async fn get_info(
         &self,
-        _: Request<v1::GetInfoRequest>,
+        request: Request<v1::GetInfoRequest>,
     ) -> Result<Response<v1::GetInfoResponse>, Status> {
-        Ok(Response::new(self.0.info()?))
+        Ok(Response::new(self.0.info(Peer::of(&request).role())?))
     }
 
     async fn list_profiles(
@@ -25,7 +28,7 @@ impl InfoService for Berth {
 
 impl Context {
     /// Answers before the first snapshot too, with what is known by then.
-    fn info(&self) -> Result<v1::GetInfoResponse, Failure> {
+    fn info(&self, role: Role) -> Result<v1::GetInfoResponse, Failure> {
         let snapshot = self.current.snapshot();
         let mut degraded = Warnings::default();
         match &snapshot {
@@ -45,8 +48,7 @@ impl Context {
             limits: Some(info::limits(self.live.now().limits.deadline)),
             degraded: degraded.into_wire(),
             snapshot: snapshot.as_ref().map(|snapshot| snapshot::to_wire(snapshot)),
-            // Whoever reaches the socket may ask; there is nothing else to do yet.
-            role: Role::Read.into(),
+            role: role.to_wire().into(),
             host_name: here.map(|here| here.kernel.host_name.clone()).unwrap_or_default(),
         })
     }

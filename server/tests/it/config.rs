@@ -75,7 +75,10 @@ fn all_problems_at_once() {
         assert!(problems.iter().any(|problem| problem.starts_with(flag)), "{flag}: {problems:#?}");
     }
     assert_eq!(problems.len(), 9, "{problems:#?}");
-    assert!(problems[0].contains("neither TLS nor authentication"), "{}", problems[0]);
+    assert!(
+        problems.iter().any(|problem| problem.contains("without TLS everyone on the way")),
+        "{problems:#?}"
+    );
     assert!(problems.iter().any(|problem| problem.ends_with("expected text or json")), "{problems:#?}");
 }
 
@@ -235,4 +238,32 @@ fn the_named_file_has_to_be_there() {
     let output = Command::new(PROGRAM).env("BERTH_CONFIG", &absent).arg("--check-config").output().unwrap();
     assert_eq!(output.status.code(), Some(64));
     assert!(stderr(&output).contains("absent.toml: No such file"), "{}", stderr(&output));
+}
+
+#[test]
+fn tcp_beyond_loopback_needs_tls_or_to_be_forced() {
+    let beyond = ["--tcp", "0.0.0.0:7117"];
+    let refused = problems(&beyond);
+    assert!(refused.len() == 1 && refused[0].contains("--allow-plaintext-beyond-loopback"), "{refused:?}");
+    let forced = try_config(&[beyond.as_slice(), &["--allow-plaintext-beyond-loopback"]].concat()).unwrap();
+    assert_eq!(forced.sections.listen.tcp.unwrap().to_string(), "0.0.0.0:7117");
+    let half = problems(&["--tls-cert", "/dev/null"]);
+    assert!(half[0].contains("--tls-key"), "{half:?}");
+    let alone = problems(&["--tls-client-ca", "/dev/null"]);
+    assert!(alone[0].contains("--tls-cert"), "{alone:?}");
+    // Certificates that are none are told at the start, and by the check.
+    let none = berthd("", &[], &["--tls-cert", "/dev/null", "--tls-key", "/dev/null", "--check-config"]);
+    assert_eq!(none.status.code(), Some(64), "{}", stderr(&none));
+    assert!(stderr(&none).contains("TLS certificates"), "{}", stderr(&none));
+}
+
+#[test]
+fn roles_name_whom_they_mean() {
+    let roles = |flags: &[&str]| try_config(flags).unwrap().sections.roles;
+    assert_eq!(roles(&["--allow-hold", "none"]).hold, []);
+    let named = roles(&["--allow-admin", "uid:7", "--allow-admin", "cert:a.b=7"]).admin;
+    assert_eq!(named.iter().map(ToString::to_string).collect::<Vec<_>>(), ["uid:7", "cert:a.b=7"]);
+    let ownerless = problems(&["--allow-hold", "unix,cert:a.b"]);
+    assert!(ownerless[0].contains("cert:agent.example=1000"), "{ownerless:?}");
+    assert!(problems(&["--allow-read", "everyone"])[0].contains("loopback"));
 }

@@ -52,7 +52,7 @@ async fn fields_of_predict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_advise() {
     let served = Served::start(&[]).await;
-    let set: [(&str, Change<v1::AdviseRequest>); 16] = [
+    let set: [(&str, Change<v1::AdviseRequest>); 15] = [
         ("cpus_per_task above 1", |r| r.cpus_per_task = 2),
         ("within", |r| r.within = Some(v1::Within::default())),
         ("near", |r| r.near = Some(v1::Near::default())),
@@ -66,7 +66,6 @@ async fn fields_of_advise() {
         ("trace", |r| r.trace = true),
         ("formats", |r| r.push_formats(v1::format::Value::Omp)),
         ("slurm_cpus", |r| r.slurm_cpus.push(0)),
-        ("hold", |r| r.hold = Some(v1::HoldSpec::default())),
         ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),
         ("scenario.children_sleep", |r| {
             r.scenario = Some(v1::Scenario { children_sleep: true, ..Default::default() })

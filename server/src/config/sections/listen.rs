@@ -1,7 +1,7 @@
 //! Where requests come from.
 
 use super::prelude::*;
-use crate::config::parse::Form;
+use crate::{auth, config::parse::Form};
 use std::{
     fs,
     net::{SocketAddr, ToSocketAddrs},
@@ -14,8 +14,7 @@ section! {
 
     /// Listen on this TCP address.
     ///
-    /// A loopback address: there is no TLS yet, so nothing else is accepted. Port 0 takes a free one, which the log
-    /// and --ready-file tell.
+    /// Port 0 takes a free one, which the log and --ready-file tell. An address that other hosts reach needs TLS.
     tcp: Option<SocketAddr> =
         Setting::new("tcp", "ADDRESS:PORT", parse::optional(tcp())).or("127.0.0.1:7117").can_be_off();
 
@@ -26,6 +25,18 @@ section! {
     uds: Option<PathBuf> =
         Setting::new("uds", "PATH", socket()).or("auto").can_be_off();
 
+    /// Mode of the unix socket, in octal: whoever may write to it may connect.
+    uds_mode: u32 = Setting::new("uds-mode", "MODE", mode()).or("0666");
+
+    /// Group of the unix socket, by name or number.
+    uds_group: Option<u32> = Setting::new("uds-group", "GROUP", parse::optional(group()));
+
+    /// Listen on TCP without TLS where other hosts reach it.
+    ///
+    /// Everyone on the way can then read and change what is said, and nothing tells who asks but the address.
+    allow_plaintext_beyond_loopback: bool =
+        Setting::new("allow-plaintext-beyond-loopback", "", parse::switch()).or("false");
+
     /// Write this file once the daemon serves: one JSON object with pid, tcp and uds.
     ready_file: Option<PathBuf> = Setting::new("ready-file", "PATH", parse::optional(parse::path()));
 }
@@ -35,16 +46,30 @@ const DEFAULT_FOLDER: &str = "/run/berth";
 const SOCKET: &str = "berthd.sock";
 
 fn tcp() -> Parser<SocketAddr> {
-    let expected = "expected a loopback address and a port, such as 127.0.0.1:7117 or [::1]:7117";
     Parser::new(Form::Text, move |text| {
         let address = text.to_socket_addrs().ok().and_then(|mut found| found.next());
-        let address = address.ok_or_else(|| expected.to_owned())?;
-        if address.ip().is_loopback() {
-            return Ok(address);
-        }
-        Err(format!(
-            "it can be reached from other hosts, and this version has neither TLS nor authentication; {expected}"
-        ))
+        address
+            .ok_or_else(|| "expected an address and a port, such as 127.0.0.1:7117 or [::1]:7117".to_owned())
+    })
+}
+
+pub(in crate::config) fn address(text: &str) -> Option<SocketAddr> {
+    text.to_socket_addrs().ok()?.next()
+}
+
+fn mode() -> Parser<u32> {
+    Parser::new(Form::Text, |text| {
+        let mode = u32::from_str_radix(text, 8).ok().filter(|mode| (1..=0o777).contains(mode));
+        mode.ok_or_else(|| "expected an octal mode, such as 0660".to_owned())
+    })
+}
+
+fn group() -> Parser<u32> {
+    Parser::new(Form::Text, |text| {
+        text.parse()
+            .ok()
+            .or_else(|| auth::group_id(text))
+            .ok_or_else(|| "/etc/group has no such name; expected one that it has, or a number".to_owned())
     })
 }
 
@@ -81,12 +106,23 @@ mod tests {
     use super::*;
     use crate::config::parse::Raw;
 
+    fn parsed<T: 'static>(parser: &Parser<T>, text: &str) -> Option<T> {
+        parser.parse(&Raw::One(text.to_owned())).ok()
+    }
+
     #[test]
-    fn only_loopback() {
-        let parse = |text: &str| tcp().parse(&Raw::One(text.to_owned()));
-        assert!(parse("127.0.0.1:0").is_ok() && parse("[::1]:7117").is_ok() && parse("127.9.9.9:1").is_ok());
-        for bad in ["0.0.0.0:7117", "[::]:1", "192.0.2.1:7117", "7117", "127.0.0.1", ""] {
-            assert!(parse(bad).is_err(), "{bad}");
+    fn addresses_and_modes() {
+        for good in ["127.0.0.1:0", "[::1]:7117", "0.0.0.0:7117", "localhost:1"] {
+            assert!(parsed(&tcp(), good).is_some(), "{good}");
         }
+        for bad in ["7117", "127.0.0.1", ""] {
+            assert!(parsed(&tcp(), bad).is_none(), "{bad}");
+        }
+        assert_eq!((parsed(&mode(), "0660"), parsed(&mode(), "600")), (Some(0o660), Some(0o600)));
+        for bad in ["", "0", "0888", "1777", "rw"] {
+            assert!(parsed(&mode(), bad).is_none(), "{bad}");
+        }
+        assert_eq!((parsed(&group(), "root"), parsed(&group(), "77")), (Some(0), Some(77)));
+        assert!(parsed(&group(), "no-such-group").is_none());
     }
 }

@@ -15,6 +15,7 @@ pub use holds::Holds;
 pub use host::Host;
 pub use limits::Limits;
 pub use listen::Listen;
+pub(super) use listen::address;
 pub use load::Load;
 pub use log::{Log, LogFormat};
 pub use roles::Roles;

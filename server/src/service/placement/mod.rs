@@ -7,7 +7,11 @@ mod predict;
 mod search;
 
 use super::{Berth, Context, pool::Stop, subject::Subject};
-use crate::{convert::Failure, snapshot::Snapshot};
+use crate::{
+    auth::{Peer, Role},
+    convert::Failure,
+    snapshot::Snapshot,
+};
 use berth_proto::v1::{self, placement_service_server::PlacementService};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -46,6 +50,9 @@ impl PlacementService for Berth {
         &self,
         request: Request<v1::AdviseRequest>,
     ) -> Result<Response<v1::AdviseResponse>, Status> {
+        if request.get_ref().hold.is_some() {
+            Peer::of(&request).require(Role::Hold, "Advise with `hold`")?;
+        }
         Ok(Response::new(self.0.advise(request.into_inner()).await?))
     }
 
