@@ -108,6 +108,9 @@ impl Answer {
 
 /// Carries out a command.
 pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, Error> {
+    if asker.output == Output::List && !has_list(command) {
+        return Err(Error::NoList);
+    }
     match command {
         Command::Topology(args) => topology::answer(args, asker).await,
         Command::Load(args) => load::answer(args, asker).await,
@@ -123,6 +126,11 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Watch(args) => watch::answer(&args.what, asker).await,
         Command::Completions { shell } => Ok(completions::answer(*shell)),
     }
+}
+
+/// Whether the command has CPUs to list.
+fn has_list(command: &Command) -> bool {
+    matches!(command, Command::Advise(_) | Command::Hold(_) | Command::Holds(_) | Command::Topology(_))
 }
 
 /// What would tell which of several kernels it is.

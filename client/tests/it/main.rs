@@ -9,5 +9,6 @@ mod completions;
 mod help;
 mod here;
 mod keep;
+mod readme;
 mod refusals;
 mod turin;

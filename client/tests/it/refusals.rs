@@ -69,7 +69,7 @@ fn what_cannot_be_typed_is_a_usage_error() {
     let binary = folder.path().join("binary.xml");
     fs::write(&binary, [0xff, 0xfe]).expect("it is written");
     let (long, binary) = (long.to_str().expect("a path"), binary.to_str().expect("a path"));
-    let refused: [(&[&str], &str); 11] = [
+    let refused: [(&[&str], &str); 13] = [
         (&["predict"], "--tasks <COUNT>"),
         (&["predict", "-n", "-1"], "'-1'"),
         (&["predict", "-n", "many"], "'many'"),
@@ -83,6 +83,8 @@ fn what_cannot_be_typed_is_a_usage_error() {
         (&["predict", "-n", "1", "--host-xml", long], "is longer than 16777216 bytes"),
         (&["predict", "-n", "1", "--host-xml", binary], "is not text in UTF-8"),
         (&["advise", "-n", "1", "--form", "cage"], "[possible values: mask, split, per-task, none]"),
+        (&["predict", "-n", "1", "-o", "list"], "--output list: only `advise`"),
+        (&["watch", "load", "-o", "list"], "--output list: only `advise`"),
         (&["info", "--timeout", "soon"], "write a time of up to an hour"),
     ];
     for (args, expected) in refused {
