@@ -82,9 +82,17 @@ fn domains(text: &mut Text, of: &CpuDomains) {
 }
 
 fn domain(text: &mut Text, cpu: u32, domain: &Domain) {
-    text.heading(&format!("{} of CPU {cpu}", domain.name));
+    let distance = match domain.distance {
+        0 => String::new(),
+        distance => format!(" up to distance {distance}"),
+    };
+    text.heading(&format!("{}{distance} of CPU {cpu}", domain.name));
     let vanishes = if domain.vanished { format!("vanishes: {}", domain.because) } else { String::new() };
     text.fields([("it", Tone::Doubtful, vanishes), ("flags", Tone::Plain, domain.flags.join(" "))]);
+    // What vanishes decides nothing.
+    if domain.vanished && !text.page().verbose {
+        return;
+    }
     groups(text, domain);
     if !domain.thresholds.is_empty() {
         let mut table = Table::new([

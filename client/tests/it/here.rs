@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Every command that asks the server, with the heading its table starts with.
-const COMMANDS: [(&[&str], &str); 10] = [
+const COMMANDS: [(&[&str], &str); 12] = [
     (&["topology"], "Host\n"),
     (&["topology", "--full"], "Host\n"),
     (&["load"], "Load of this host\n"),
@@ -15,6 +15,8 @@ const COMMANDS: [(&[&str], &str); 10] = [
     (&["predict", "-n", "2", "--cpus", "0", "--explain"], "Question\n"),
     (&["advise", "-n", "2"], "Question\n"),
     (&["advise", "-n", "2", "--policy", "spread", "--explain"], "Question\n"),
+    (&["explain"], "Host\n"),
+    (&["explain", "--cpus", "0", "--allowed", "0"], "Host\n"),
     (&["info"], "Server\n"),
     (&["profiles", "--all"], "Profiles\n"),
 ];
@@ -61,6 +63,41 @@ fn one_task_on_one_cpu_is_safe_and_two_share_it() {
     let json = server.berth(two).json();
     assert_eq!(json["verdict"], "NO_PILE_UP", "no placement has fewer than two on the only CPU");
     assert_eq!(json["prediction"]["mostOnOneCpu"], 2);
+}
+
+#[test]
+fn an_explanation_names_levels_and_where_rules_come_from() {
+    let server = Berthd::start();
+    let synthetic =
+        ["--host-synthetic", "pack:2 [numa] l3:2 core:4 pu:2(indexes=2*16:16*1)", "--kernel", "6.12.95"];
+    let json = server.berth(["explain", "-o", "json", "--allowed", "0-8"].iter().chain(&synthetic)).json();
+    let levels = json["cpus"][0]["domains"].as_array().expect("a list");
+    let names: Vec<&str> = levels.iter().filter_map(|level| level["name"].as_str()).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"SMT"), Some(&"NUMA")), "{names:?}");
+    let allowed = |group: &serde_json::Value| group["allowed"].as_u64();
+    let groups = levels.last().expect("the widest level")["groups"].as_array().expect("a list");
+    assert_eq!(groups.iter().map(allowed).collect::<Vec<_>>(), [Some(8), Some(1)]);
+    let said = server.berth(["explain", "--cpus", "0", "--allowed", "0-8"].iter().chain(&synthetic)).answer();
+    assert!(said.contains("\nNUMA up to distance 20 of CPU 0\n"), "{said}");
+    assert!(said.contains("  imb_numa        llc12"), "{said}");
+    let said = server.berth(["explain", "--allowed", "zero"]).refusal(1);
+    assert!(said.contains("\n  --allowed: `zero`"), "{said}");
+}
+
+#[test]
+fn lists_are_cpus_alone() {
+    let server = Berthd::start();
+    let online = server.berth(["topology", "-o", "list"]).answer();
+    assert_eq!(
+        online.trim_end().parse::<berth_model::CpuSet>().map(|set| set.is_empty()),
+        Ok(false),
+        "{online}"
+    );
+    let one = server.berth(["advise", "-n", "1", "--cpus", "0", "--form", "mask", "-o", "list"]).answer();
+    assert_eq!(one, "0\n");
+    let each =
+        server.berth(["advise", "-n", "3", "--cpus", "0", "--form", "per-task", "-o", "list"]).answer();
+    assert_eq!(each, "0\n0\n0\n");
 }
 
 #[test]
