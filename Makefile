@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test lint bench
+.PHONY: help setup demo run test hostile lint bench
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -28,6 +28,10 @@ run: ## build and start berthd on this host; its flags: make run BERTHD_ARGS='--
 test: ## format, clippy and all tests; the last line counts them
 	@scripts/setup.sh rust packages lints
 	@scripts/test.sh
+
+hostile: ## what `make test` does to a running server of callers that mean harm, twenty times over
+	@scripts/setup.sh rust packages
+	BERTH_HOSTILE=long cargo test --release --locked -p berthd --test it -- hostile --nocapture
 
 lint: ## format, clippy, documentation, and cargo-deny if it is installed
 	@scripts/setup.sh rust packages lints

@@ -7,6 +7,7 @@ use berth_server::{
     ingest::child,
     telemetry,
 };
+use rustix::process::Resource;
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     }
     let ended = match Asked::try_from_args(&arguments) {
         Ok(Asked::Serve(config)) => {
+            raise_descriptors();
             telemetry::start(&config.sections.log);
             run(serve(*config, arguments))
         }
@@ -107,4 +109,12 @@ fn reload(daemon: &mut Daemon, arguments: &[OsString]) {
         // The arguments were right when the daemon was started.
         Err(Stop::Said(said)) => tracing::error!(%said, "the configuration is wrong: nothing was changed"),
     }
+}
+
+/// Each connection needs a file descriptor, of which shells and service managers give 1024 at first. If more cannot be
+/// had, connections beyond them wait until others end.
+fn raise_descriptors() {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }

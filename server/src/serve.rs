@@ -32,6 +32,8 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 
 /// Streams of one connection at a time.
 const MAX_STREAMS: u32 = 256;
+/// Bytes that a connection may send before they are wanted.
+const WINDOW: u32 = 256 << 10;
 /// Bytes of a request's headers.
 const MAX_HEADERS: u32 = 16 << 10;
 /// How often an idle connection is asked whether it is still there, and how long it may take to say so.
@@ -140,6 +142,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<S> {
             .http2_keepalive_timeout(Some(KEEPALIVE.1))
             .max_connection_age(CONNECTION_AGE)
             .max_concurrent_streams(MAX_STREAMS)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
             .http2_max_header_list_size(MAX_HEADERS);
         if let Some(tls) = self.tls {
             server = server.tls_config(tls)?;

@@ -16,11 +16,12 @@ struct Taken {
     by_caller: HashMap<Key, usize>,
 }
 
-/// One place, given back when dropped.
+/// Some places of one caller, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Shares,
     key: Key,
+    amount: usize,
 }
 
 /// Why there is no place.
@@ -39,26 +40,48 @@ impl Shares {
     ///
     /// If `total` are taken, or the caller has `of_one`.
     pub(crate) fn take(&self, key: Key, total: usize, of_one: usize) -> Result<Share, Full> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let has = taken.by_caller.get(&key).copied().unwrap_or(0);
-        if has >= of_one {
+        let mut share = Share { shares: self.clone(), key, amount: 0 };
+        share.grow(1, total, of_one)?;
+        Ok(share)
+    }
+}
+
+impl Share {
+    /// None yet, of a caller that may need some.
+    pub(crate) fn none(shares: Shares, key: Key) -> Self {
+        Self { shares, key, amount: 0 }
+    }
+
+    /// So many more.
+    ///
+    /// # Errors
+    ///
+    /// If more than `total` would be taken, or the caller would have more than `of_one`.
+    pub(crate) fn grow(&mut self, amount: usize, total: usize, of_one: usize) -> Result<(), Full> {
+        let mut taken = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = taken.by_caller.get(&self.key).copied().unwrap_or(0);
+        if has.saturating_add(amount) > of_one {
             return Err(Full::OfOne);
         }
-        if taken.total >= total {
+        if taken.total.saturating_add(amount) > total {
             return Err(Full::All);
         }
-        taken.total += 1;
-        taken.by_caller.insert(key.clone(), has + 1);
-        Ok(Share { shares: self.clone(), key })
+        taken.total += amount;
+        taken.by_caller.insert(self.key.clone(), has + amount);
+        self.amount += amount;
+        Ok(())
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
+        if self.amount == 0 {
+            return;
+        }
         let mut taken = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.total = taken.total.saturating_sub(1);
+        taken.total = taken.total.saturating_sub(self.amount);
         match taken.by_caller.get_mut(&self.key) {
-            Some(more) if *more > 1 => *more -= 1,
+            Some(more) if *more > self.amount => *more -= self.amount,
             _ => {
                 taken.by_caller.remove(&self.key);
             }

@@ -9,6 +9,7 @@
 
 #![allow(dead_code, unused_imports, reason = "for holds, which are made next")]
 
+pub(crate) mod caller;
 mod certificate;
 mod cpuset;
 pub(crate) mod methods;

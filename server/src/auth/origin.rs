@@ -2,11 +2,10 @@
 
 use super::{Process, certificate};
 use crate::listen::Presence;
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::UCred;
 use std::{
-    fmt, io,
+    fmt,
     net::{IpAddr, Ipv4Addr},
-    os::fd::AsFd,
     sync::{Arc, OnceLock},
 };
 use tonic::transport::server::TlsConnectInfo;
@@ -47,8 +46,7 @@ pub(super) const NOWHERE: Identity = Identity::Stranger(IpAddr::V4(Ipv4Addr::UNS
 
 impl Origin {
     /// The process that connected to the unix socket.
-    pub(crate) fn unix(socket: impl AsFd, presence: Presence) -> io::Result<Self> {
-        let peer = socket_peercred(socket)?;
+    pub(crate) fn unix(peer: UCred, presence: Presence) -> Self {
         let uid = peer.uid.as_raw();
         let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok();
         // Its group list counts only while the process is still that user's.
@@ -61,7 +59,7 @@ impl Origin {
             gids.extend(groups);
             process
         });
-        Ok(Self::of(Identity::Local { uid, gids, process }, presence))
+        Self::of(Identity::Local { uid, gids, process }, presence)
     }
 
     /// `needs_certificate`: its address alone says nothing.
@@ -78,12 +76,10 @@ impl Origin {
 
     /// That of the connection which a request came over.
     pub(crate) fn of_request<B>(request: &http::Request<B>) -> Option<Self> {
-        if let Some(plain) = request.extensions().get::<Self>() {
-            return Some(plain.clone());
-        }
-        let secured = request.extensions().get::<TlsConnectInfo<Self>>()?;
-        let origin = secured.get_ref().clone();
-        if let Some(first) = secured.peer_certs().as_deref().and_then(|chain| chain.first()) {
+        // tonic puts what TLS adds beside what it would put without.
+        let origin = request.extensions().get::<Self>()?.clone();
+        let secured = request.extensions().get::<TlsConnectInfo<Self>>().and_then(TlsConnectInfo::peer_certs);
+        if let Some(first) = secured.as_deref().and_then(|chain| chain.first()) {
             origin.0.certified.get_or_init(|| Identity::Certificate { names: certificate::names(first) });
         }
         Some(origin)

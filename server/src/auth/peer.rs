@@ -124,18 +124,22 @@ impl fmt::Display for Peer {
 }
 
 impl Key {
-    pub(crate) fn of(identity: &Identity) -> Self {
+    fn of(identity: &Identity) -> Self {
         match identity {
             Identity::Local { uid, .. } => Self::Uid(*uid),
             Identity::Certificate { names } => Self::Certificate(names.first().cloned().unwrap_or_default()),
-            Identity::Address(address) | Identity::Stranger(address) => match address {
-                // Whoever has one IPv6 address has its whole subnet.
-                IpAddr::V6(address) if !address.is_loopback() => {
-                    let [a, b, c, d, ..] = address.segments();
-                    Self::Address(IpAddr::from([a, b, c, d, 0, 0, 0, 0]))
-                }
-                other => Self::Address(*other),
-            },
+            Identity::Address(address) | Identity::Stranger(address) => Self::of_address(*address),
+        }
+    }
+
+    /// Whoever has one IPv6 address has its whole subnet.
+    pub(crate) fn of_address(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                let [a, b, c, d, ..] = address.segments();
+                Self::Address(IpAddr::from([a, b, c, d, 0, 0, 0, 0]))
+            }
+            other => Self::Address(other),
         }
     }
 }

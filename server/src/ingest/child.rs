@@ -5,8 +5,9 @@
 use super::{hwloc, parcel::Parcel};
 use prost::Message;
 use rustix::{
+    io::Errno,
     process::{Gid, Resource, Rlimit, Uid},
-    thread,
+    thread::{self, CapabilitySet, CapabilitySets},
 };
 use std::{
     io::{self, Read, Write},
@@ -61,9 +62,6 @@ fn foreign(kind: &str) -> Result<super::Hardware, String> {
 /// Bounds what this process may use and, for a foreign description, what it may do. There is one thread yet, so that
 /// what a thread gives up the process has given up.
 fn confine(foreign: bool) -> Result<(), String> {
-    let limit = |resource, most| {
-        rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
-    };
     let confined = limit(Resource::Core, 0)
         .and_then(|()| limit(Resource::As, MAX_MEMORY))
         .and_then(|()| limit(Resource::Cpu, MAX_CPU_SECONDS))
@@ -71,14 +69,41 @@ fn confine(foreign: bool) -> Result<(), String> {
     confined.map_err(|error| format!("the process that reads topologies could not be confined: {error}"))
 }
 
-fn give_up_rights() -> rustix::io::Result<()> {
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let most = Rlimit { current: Some(most), maximum: Some(most) };
+    Ok(rustix::process::setrlimit(resource, most)?)
+}
+
+/// Gives up every right that a process can do without whose whole work is to turn its input into its output. What
+/// cannot be given up ends it, but for one: a root that may not become another user (without the capability, or in a
+/// user namespace that has no other) stays one without any capability, which can open nothing and start nothing.
+fn give_up_rights() -> io::Result<()> {
     thread::set_no_new_privs(true)?;
     if rustix::process::geteuid().is_root() {
         let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-        // Refused only to a root of a user namespace without that user, who is nobody outside of it already.
-        let _ = thread::set_thread_groups(&[]);
-        let _ = thread::set_thread_res_gid(group, group, group);
-        let _ = thread::set_thread_res_uid(user, user, user);
+        let become_nobody = || {
+            thread::set_thread_groups(&[])?;
+            thread::set_thread_res_gid(group, group, group)?;
+            thread::set_thread_res_uid(user, user, user)
+        };
+        match become_nobody() {
+            Ok(()) | Err(Errno::PERM | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(())
+    // Also those that a service manager gave to a berthd that is not root.
+    thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    thread::set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    // No file, socket or process beside those that it has: its input, its output and what it says in passing.
+    limit(Resource::Nofile, 3)?;
+    limit(Resource::Nproc, 0)?;
+    limit(Resource::Fsize, 0)?;
+    // Not of its own code's word: as the kernel has it.
+    let left = thread::capabilities(None)?;
+    if left.effective.is_empty() && left.permitted.is_empty() && thread::no_new_privs()? {
+        Ok(())
+    } else {
+        Err(io::Error::other("it kept capabilities"))
+    }
 }

@@ -1,6 +1,7 @@
 //! Starts the process that runs hwloc, and takes its answer.
 
 use super::{Hardware, Refused, Source, child, guard, parcel::Parcel, sysfs::Sysfs};
+use crate::{auth::caller, shares::Shares};
 use prost::Message;
 use std::{
     ffi::OsString,
@@ -17,6 +18,7 @@ use tokio::{
 };
 
 /// Foreign descriptions that are read at a time, and how many more may wait: each may be 16 MiB long.
+/// One caller has at most half of the places.
 const AT_A_TIME: usize = 2;
 const PRESENT: usize = AT_A_TIME + 14;
 /// The longest answer that is taken, in bytes: several times that of 65,536 CPUs.
@@ -66,7 +68,7 @@ impl Error {
 pub struct Reader {
     program: PathBuf,
     foreign: Arc<Semaphore>,
-    present: Arc<Semaphore>,
+    present: Shares,
     version: Arc<OnceLock<String>>,
 }
 
@@ -76,7 +78,7 @@ impl Reader {
         Self {
             program,
             foreign: Arc::new(Semaphore::new(AT_A_TIME)),
-            present: Arc::new(Semaphore::new(PRESENT)),
+            present: Shares::default(),
             version: Arc::default(),
         }
     }
@@ -121,7 +123,8 @@ impl Reader {
     }
 
     async fn start_foreign(&self, kind: &str, text: &str, source: Source) -> Result<Hardware, Error> {
-        let _present = self.present.try_acquire().map_err(|_| Error::Busy { limit: PRESENT })?;
+        let present = self.present.take(caller::current(), PRESENT, PRESENT / 2);
+        let _present = present.map_err(|_| Error::Busy { limit: PRESENT })?;
         let permit = self.foreign.acquire().await;
         let _permit = permit.map_err(|closed| Error::Failed(io::Error::other(closed)))?;
         self.start(kind, text, source).await

@@ -1,10 +1,13 @@
 //! Answers a bounded number of requests at a time, at most half of them for one caller, and refuses more at once: a
 //! queue would only make all late.
 
-use super::kept::Kept;
+use super::{
+    meter::{self, Meter},
+    refusal::refuse,
+};
 use crate::{
     auth::{
-        Peer,
+        Key, Peer,
         methods::{Lasts, method},
     },
     config::Live,
@@ -13,11 +16,11 @@ use crate::{
 };
 use http::{Request, Response};
 use std::{
-    future::{Future, ready},
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use tower::{Layer, Service};
 
 /// One limit for all services that share it.
@@ -26,22 +29,23 @@ pub(crate) struct Admission {
     live: Live,
     answers: Shares,
     streams: Shares,
+    bytes: Shares,
 }
 
 impl Admission {
     pub(crate) fn new(live: Live) -> Self {
-        Self { live, answers: Shares::default(), streams: Shares::default() }
+        Self { live, answers: Shares::default(), streams: Shares::default(), bytes: Shares::default() }
     }
 
     /// A place among those that are answered, or among the streams, which last.
-    fn admit<B>(&self, request: &Request<B>) -> Result<Share, Failure> {
+    fn admit(&self, request: &Request<Body>, caller: Key) -> Result<Share, Failure> {
         let limits = &self.live.now().limits;
         let (shares, limit, of, of_one) = match method(request.uri().path()).lasts {
             Lasts::ForAnAnswer => (&self.answers, limits.max_requests, "requests", "requests of one caller"),
             Lasts::AsLongAsLiked => (&self.streams, limits.max_streams, "streams", "streams of one caller"),
         };
         let most = limit.div_ceil(2);
-        shares.take(Peer::within(request.extensions()).key(), limit, most).map_err(|full| match full {
+        shares.take(caller, limit, most).map_err(|full| match full {
             Full::All => Failure::Overloaded { limit, of },
             Full::OfOne => Failure::Overloaded { limit: most, of: of_one },
         })
@@ -62,9 +66,9 @@ pub(crate) struct Admitted<S> {
     admission: Admission,
 }
 
-impl<S, B> Service<Request<B>> for Admitted<S>
+impl<S> Service<Request<Body>> for Admitted<S>
 where
-    S: Service<Request<B>, Response = Response<Body>>,
+    S: Service<Request<Body>, Response = Response<Body>>,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
 {
@@ -76,13 +80,18 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let place = match self.admission.admit(&request) {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let caller = Peer::within(request.extensions()).key();
+        let place = match self.admission.admit(&request, caller.clone()) {
             Ok(place) => place,
-            Err(refused) => return Box::pin(ready(Ok(Status::from(refused).into_http()))),
+            Err(refused) => {
+                let body = request.into_body();
+                return Box::pin(async move { Ok(refuse(body, refused).await) });
+            }
         };
-        let answer = self.inner.call(request);
+        let meter = Meter::new(&self.admission.bytes, caller);
+        let answer = self.inner.call(request.map(|body| meter::request(body, meter.clone())));
         // Kept until the caller has taken the answer: one that is not taken costs memory too.
-        Box::pin(async move { Ok(answer.await?.map(|body| Kept::keep(body, place))) })
+        Box::pin(async move { Ok(answer.await?.map(|body| meter::answer(body, meter, place))) })
     }
 }

@@ -1,16 +1,17 @@
 //! Tells who asks, and refuses what that one may not do, before the request takes a place or is read.
 
+use super::refusal::refuse;
 use crate::{
-    auth::{Peer, methods::method},
+    auth::{Peer, caller, methods::method},
     config::Live,
 };
 use http::{Request, Response};
 use std::{
-    future::{Future, ready},
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use tower::{Layer, Service};
 
 /// Who has which role: read anew for each request.
@@ -31,9 +32,9 @@ pub(crate) struct Authenticated<S> {
     live: Live,
 }
 
-impl<S, B> Service<Request<B>> for Authenticated<S>
+impl<S> Service<Request<Body>> for Authenticated<S>
 where
-    S: Service<Request<B>, Response = Response<Body>>,
+    S: Service<Request<Body>, Response = Response<Body>>,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
 {
@@ -45,15 +46,17 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let peer = Peer::of_request(&request, &self.live.now().roles);
         tracing::Span::current().record("caller", tracing::field::display(&peer));
         let path = request.uri().path();
         if let Err(refused) = peer.require(method(path).role, path.trim_start_matches('/')) {
             tracing::debug!(reason = refused.reason(), "refused");
-            return Box::pin(ready(Ok(Status::from(refused).into_http())));
+            let body = request.into_body();
+            return Box::pin(async move { Ok(refuse(body, refused).await) });
         }
+        let key = peer.key();
         request.extensions_mut().insert(peer);
-        Box::pin(self.inner.call(request))
+        Box::pin(caller::scope(key, self.inner.call(request)))
     }
 }

@@ -13,13 +13,10 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Instant,
 };
 use tonic::body::Body;
 use tower::{Layer, Service};
-
-/// How long a caller may take for the answer, after the longest that one may take to be made.
-const TO_TAKE: Duration = Duration::from_secs(30);
 
 /// Notes requests at their connections.
 #[derive(Debug, Clone)]
@@ -56,7 +53,8 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let path = request.uri().path();
         let is_answer = path.starts_with("/berth.v1.") && method(path).lasts == Lasts::ForAnAnswer;
-        let due = is_answer.then(|| Instant::now() + self.live.now().limits.deadline + TO_TAKE);
+        let limits = &self.live.now().limits;
+        let due = is_answer.then(|| Instant::now() + limits.deadline + limits.stalled_timeout);
         let call = Origin::of_request(&request).map(|origin| origin.presence().begin(due));
         let answer = self.inner.call(request);
         Box::pin(async move {

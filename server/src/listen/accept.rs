@@ -7,8 +7,10 @@ use crate::{
     config::Live,
     shares::Shares,
 };
+use rustix::net::{UCred, sockopt::socket_peercred};
 use std::{
     io,
+    net::SocketAddr,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -28,9 +30,16 @@ pub(crate) type Incoming<S> = ReceiverStream<io::Result<Connection<S>>>;
 /// Where connections come from.
 pub(crate) trait Listener: Send + Sync + 'static {
     type Stream: Send + 'static;
+    /// Whom the kernel says that one comes from.
+    type From: Send;
 
-    /// The next one, and who is at its other end.
-    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Origin)>> + Send;
+    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Self::From)>> + Send;
+
+    /// What limits count it by.
+    fn key(from: &Self::From) -> Key;
+
+    /// Who that is. May read more of that one, which is not done for those who are turned away.
+    fn origin(&self, from: Self::From) -> Origin;
 }
 
 /// A TCP address.
@@ -43,23 +52,40 @@ pub(crate) struct Tcp {
 
 impl Listener for Tcp {
     type Stream = TcpStream;
+    type From = SocketAddr;
 
-    async fn next(&self) -> io::Result<(TcpStream, Origin)> {
+    async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, address) = self.listener.accept().await?;
         // An answer is one small write: it is not to wait for more.
         stream.set_nodelay(true)?;
-        let origin = Origin::tcp(address.ip(), self.needs_certificate, Presence::new(Instant::now()));
-        Ok((stream, origin))
+        Ok((stream, address))
+    }
+
+    fn key(from: &SocketAddr) -> Key {
+        Key::of_address(from.ip())
+    }
+
+    fn origin(&self, from: SocketAddr) -> Origin {
+        Origin::tcp(from.ip(), self.needs_certificate, Presence::new(Instant::now()))
     }
 }
 
 impl Listener for UnixListener {
     type Stream = UnixStream;
+    type From = UCred;
 
-    async fn next(&self) -> io::Result<(UnixStream, Origin)> {
+    async fn next(&self) -> io::Result<(UnixStream, UCred)> {
         let (stream, _) = self.accept().await?;
-        let origin = Origin::unix(&stream, Presence::new(Instant::now()))?;
-        Ok((stream, origin))
+        let from = socket_peercred(&stream)?;
+        Ok((stream, from))
+    }
+
+    fn key(from: &UCred) -> Key {
+        Key::Uid(from.uid.as_raw())
+    }
+
+    fn origin(&self, from: UCred) -> Origin {
+        Origin::unix(from, Presence::new(Instant::now()))
     }
 }
 
@@ -83,7 +109,7 @@ async fn take<L: Listener>(
 ) {
     let mut turned_away = Told::default();
     loop {
-        let (stream, origin) = match listener.next().await {
+        let (stream, from) = match listener.next().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
@@ -93,10 +119,12 @@ async fn take<L: Listener>(
         };
         let limits = &live.now().limits;
         let (total, of_one) = (limits.max_connections, limits.max_connections_per_peer);
-        let Ok(place) = places.take(Key::of(origin.identity()), total, of_one) else {
-            turned_away.tell(&origin);
+        let key = L::key(&from);
+        let Ok(place) = places.take(key.clone(), total, of_one) else {
+            turned_away.tell(&key);
             continue;
         };
+        let origin = listener.origin(from);
         if sender.send(Ok(Connection::new(stream, origin, live.clone(), place))).await.is_err() {
             return;
         }
@@ -111,11 +139,10 @@ struct Told {
 }
 
 impl Told {
-    fn tell(&mut self, origin: &Origin) {
+    fn tell(&mut self, peer: &Key) {
         self.since += 1;
         if self.last.is_none_or(|last| last.elapsed() > TOLD_EVERY) {
-            let peer = origin.identity();
-            tracing::warn!(%peer, connections = self.since, "too many connections: more are turned away");
+            tracing::warn!(?peer, connections = self.since, "too many connections: more are turned away");
             *self = Self { last: Some(Instant::now()), since: 0 };
         }
     }

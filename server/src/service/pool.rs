@@ -1,13 +1,13 @@
 //! Long computations, a few at a time, off the threads that serve requests.
 
-use crate::convert::Failure;
+use crate::{auth::caller, convert::Failure, shares::Shares};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 use tokio::sync::Semaphore;
 
-/// How many may wait for each that computes.
+/// How many may wait for each that computes. One caller has at most half of the places.
 const WAITING: usize = 8;
 
 /// A bounded number of threads for one kind of question.
@@ -16,7 +16,7 @@ pub(crate) struct Pool {
     limit: usize,
     of: &'static str,
     computing: Arc<Semaphore>,
-    present: Arc<Semaphore>,
+    present: Shares,
 }
 
 /// Says whether the caller has gone away, so that a computation need not be finished.
@@ -41,8 +41,7 @@ impl Drop for CallOnDrop {
 impl Pool {
     /// `of` names what it computes, in messages.
     pub(crate) fn new(limit: usize, of: &'static str) -> Self {
-        let present = Arc::new(Semaphore::new(limit * (1 + WAITING)));
-        Self { limit, of, computing: Arc::new(Semaphore::new(limit)), present }
+        Self { limit, of, computing: Arc::new(Semaphore::new(limit)), present: Shares::default() }
     }
 
     /// Computes on a thread of its own. The place is given back when the computation ends, not when its caller goes.
@@ -54,8 +53,9 @@ impl Pool {
         &self,
         compute: impl FnOnce(&Stop) -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let overloaded = Failure::Overloaded { limit: self.limit * (1 + WAITING), of: self.of };
-        let present = Arc::clone(&self.present).try_acquire_owned().map_err(|_| overloaded)?;
+        let limit = self.limit * (1 + WAITING);
+        let present = self.present.take(caller::current(), limit, limit.div_ceil(2));
+        let present = present.map_err(|_| Failure::Overloaded { limit, of: self.of })?;
         let permit = Arc::clone(&self.computing).acquire_owned().await.map_err(Failure::internal)?;
         let stop = Stop::default();
         let _call = CallOnDrop(stop.clone());

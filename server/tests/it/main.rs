@@ -4,12 +4,14 @@
 
 mod access;
 mod advise;
+mod authorisation;
 mod bad_input;
 mod config;
 mod docs;
 mod explain;
 mod health;
 mod here;
+mod hostile;
 mod imports;
 mod limits;
 mod load;
@@ -17,6 +19,8 @@ mod predict;
 mod profiles;
 mod program;
 mod reflection;
+mod relay;
+mod sandbox;
 mod support;
 mod sysfs;
 mod topologies;

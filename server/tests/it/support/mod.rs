@@ -1,12 +1,19 @@
 //! A daemon in this process, listening on a free port and on a socket in a folder of its own.
 
+pub(crate) mod certificates;
+pub(crate) mod process;
+pub(crate) mod wire;
+
 use berth_proto::v1::{
     self, host::Source, info_service_client::InfoServiceClient, load_service_client::LoadServiceClient,
     placement_service_client::PlacementServiceClient, topology_service_client::TopologyServiceClient,
 };
 use berth_server::{Daemon, config::Config};
 use hyper_util::rt::TokioIo;
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 use tempfile::TempDir;
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
@@ -54,7 +61,10 @@ pub(crate) fn config(folder: &Path, flags: &[&str]) -> Config {
 }
 
 pub(crate) async fn over_tcp(daemon: &Daemon) -> Channel {
-    let address = daemon.tcp().unwrap();
+    over_tcp_at(daemon.tcp().unwrap()).await
+}
+
+pub(crate) async fn over_tcp_at(address: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 

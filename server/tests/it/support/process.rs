@@ -1,0 +1,158 @@
+//! A daemon in a process of its own, and callers that are other users.
+
+use super::PROGRAM;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::{
+    fs,
+    net::SocketAddr,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::net::UnixStream;
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+/// A folder that other users can look into.
+pub(crate) fn shared_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// A running program, killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) tcp: SocketAddr,
+    pub(crate) uds: PathBuf,
+    folder: TempDir,
+}
+
+impl Running {
+    /// The program with these flags, on a free port and on a socket of its own, once it serves.
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        Self::start_as(None, flags)
+    }
+
+    /// The same as another user, which needs to be root.
+    pub(crate) fn start_as(uid: Option<u32>, flags: &[&str]) -> Self {
+        let folder = shared_folder();
+        let program = reachable(Path::new(PROGRAM), folder.path());
+        let mut command = match uid {
+            Some(uid) => {
+                std::os::unix::fs::chown(folder.path(), Some(uid), Some(uid)).unwrap();
+                as_user(uid, uid, &[], &program)
+            }
+            None => Command::new(&program),
+        };
+        let uds = folder.path().join("berthd.sock");
+        let ready = folder.path().join("ready");
+        command.env_clear().args(["--config", "none", "--tcp", "127.0.0.1:0", "--uds"]).arg(&uds);
+        command.arg("--ready-file").arg(&ready).args(["--log", "error"]).args(flags);
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        let told: Value = loop {
+            if let Ok(text) = fs::read_to_string(&ready) {
+                break serde_json::from_str(&text).unwrap();
+            }
+            assert!(child.try_wait().unwrap().is_none(), "it ended");
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not serve");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        Self { child, tcp: told["tcp"].as_str().unwrap().parse().unwrap(), uds, folder }
+    }
+
+    /// A connection of this user over the unix socket.
+    pub(crate) async fn channel(&self) -> Channel {
+        super::over_unix(&self.uds).await
+    }
+
+    /// A connection of another user, through a process of its own.
+    pub(crate) async fn channel_as(&self, uid: u32, gid: u32, groups: &[u32]) -> AsUser {
+        let program = reachable(&std::env::current_exe().unwrap(), self.folder.path());
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut command = tokio::process::Command::from(as_user(uid, gid, groups, &program));
+        command.args(["--exact", "relay::relay", "--ignored", "--nocapture"]);
+        command.env("BERTH_TEST_RELAY", &self.uds).stdin(OwnedFd::from(theirs));
+        command.stdout(Stdio::null()).kill_on_drop(true);
+        let process = command.spawn().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut ours = Some(UnixStream::from_std(ours).unwrap());
+        let connect = service_fn(move |_| {
+            let ours = ours.take().ok_or_else(|| std::io::Error::other("it was connected already"));
+            async move { ours.map(TokioIo::new) }
+        });
+        let channel = Endpoint::from_static("http://unix").connect_with_connector(connect).await.unwrap();
+        AsUser { channel, _process: process }
+    }
+
+    /// The most bytes of memory that it has had.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
+    /// File descriptors that it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection of another user.
+pub(crate) struct AsUser {
+    pub(crate) channel: Channel,
+    _process: tokio::process::Child,
+}
+
+/// A command that runs a program as another user.
+fn as_user(uid: u32, gid: u32, groups: &[u32], program: &Path) -> Command {
+    let mut command = Command::new("/usr/bin/setpriv");
+    command.args([format!("--reuid={uid}"), format!("--regid={gid}")]);
+    if groups.is_empty() {
+        command.arg("--clear-groups");
+    } else {
+        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        command.arg(format!("--groups={}", groups.join(",")));
+    }
+    command.arg(program);
+    command
+}
+
+/// Whether this machine lets a test act as other users; if not, why.
+pub(crate) fn other_users() -> Result<(), &'static str> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root can act as other users");
+    }
+    if !Path::new("/usr/bin/setpriv").exists() {
+        return Err("setpriv (util-linux) is not installed");
+    }
+    Ok(())
+}
+
+/// The program where other users can reach it too: as it is, or copied.
+fn reachable(program: &Path, folder: &Path) -> PathBuf {
+    let is_open = |folder: &Path| fs::metadata(folder).is_ok_and(|is| is.permissions().mode() & 0o1 != 0);
+    if program.ancestors().all(is_open) {
+        return program.to_owned();
+    }
+    let copy = folder.join(program.file_name().unwrap());
+    if !copy.exists() {
+        fs::copy(program, &copy).unwrap();
+    }
+    copy
+}
