@@ -121,4 +121,43 @@ mod tests {
         let earlier = Process { start_time: process.start_time - 1, ..process };
         assert_eq!(of_process(earlier, Path::new("/")), None);
     }
+
+    /// A process in a cgroup of its own that has one CPU.
+    #[test]
+    fn a_cgroup_bounds_its_processes() {
+        let this = Process::with_pid(std::process::id()).unwrap();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let own = files(&this.file("cgroup").unwrap(), &mounts).into_iter().find(|file| file.exists());
+        let all = of_process(this, Path::new("/")).unwrap();
+        let Some(own) = own else { return eprintln!("skipped: no cpuset is mounted") };
+        let cgroup = own.with_file_name(format!("berth-test-{}", std::process::id()));
+        let made = fs::create_dir(&cgroup).and_then(|()| {
+            if cgroup.join("cpuset.mems").exists() && own.ends_with("cpuset.effective_cpus") {
+                let nodes = fs::read_to_string(own.with_file_name("cpuset.mems"))?;
+                fs::write(cgroup.join("cpuset.mems"), nodes)?;
+            }
+            fs::write(cgroup.join("cpuset.cpus"), all.last().unwrap().to_string())
+        });
+        if let Err(error) = made {
+            let _ = fs::remove_dir(&cgroup);
+            return eprintln!("skipped: no cgroup with a cpuset can be made here: {error}");
+        }
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let moved = fs::write(cgroup.join("cgroup.procs"), sleeper.id().to_string());
+        let process = Process::with_pid(sleeper.id()).unwrap();
+        let cpus = of_process(process, Path::new("/"));
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        let after = of_process(process, Path::new("/"));
+        // The kernel takes a moment to let go of what has died.
+        for _ in 0..100 {
+            if fs::remove_dir(&cgroup).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        moved.unwrap();
+        assert_eq!(cpus.unwrap().to_string(), all.last().unwrap().to_string());
+        assert_eq!(after, None, "it has ended");
+    }
 }

@@ -1,6 +1,6 @@
 //! Who asks, and what that one may do.
 
-use crate::support::{Served, info, load, over_tcp, over_unix, placement};
+use crate::support::{Served, config, info, load, over_tcp, over_unix, placement};
 use berth_proto::v1::{self, get_info_response::Role, hold_service_client::HoldServiceClient};
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
@@ -43,4 +43,17 @@ async fn lists_that_name_nobody_let_nobody_in() {
     assert_eq!(reason(&tcp), (Code::Unauthenticated, "CREDENTIALS_MISSING".to_owned()));
     let unix = role(&over_unix(served.daemon.uds().unwrap()).await).await.unwrap_err();
     assert_eq!(reason(&unix), (Code::PermissionDenied, "ROLE_TOO_LOW".to_owned()));
+}
+
+/// What SIGHUP changes counts for connections that are there already.
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_change_while_it_runs() {
+    let mut served = Served::start(&[]).await;
+    let unix = over_unix(served.daemon.uds().unwrap()).await;
+    assert_eq!(role(&unix).await.unwrap(), Role::Admin);
+    let folder = tempfile::tempdir().unwrap();
+    served.daemon.reload(&config(folder.path(), &["--allow-admin", "none", "--allow-hold", "none"]));
+    assert_eq!(role(&unix).await.unwrap(), Role::Read);
+    served.daemon.reload(&config(folder.path(), &["--allow-admin", "none"]));
+    assert_eq!(role(&unix).await.unwrap(), Role::Hold);
 }

@@ -13,7 +13,7 @@ use std::{
 fn relay() {
     let Some(path) = std::env::var_os("BERTH_TEST_RELAY") else { return };
     let near = UnixStream::from(io::stdin().as_fd().try_clone_to_owned().unwrap());
-    let far = UnixStream::connect(path).unwrap();
+    let Ok(far) = UnixStream::connect(path) else { return };
     let (mut from_near, mut to_far) = (near.try_clone().unwrap(), far.try_clone().unwrap());
     thread::spawn(move || {
         let _ = io::copy(&mut from_near, &mut to_far);

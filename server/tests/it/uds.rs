@@ -1,9 +1,19 @@
 //! The unix socket: taken over from a dead server, never from a live one.
 
-use crate::support::{config, info, over_unix};
+use crate::support::{
+    config, info, over_unix,
+    process::{Running, other_users},
+};
 use berth_proto::v1;
 use berth_server::{Daemon, Error, ListenError};
-use std::{fs, os::unix::fs::PermissionsExt, os::unix::net::UnixListener, path::Path};
+use std::{
+    fs,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixListener,
+    },
+    path::Path,
+};
 
 async fn start(folder: &Path) -> Result<Daemon, Error> {
     Daemon::start(config(folder, &["--no-tcp"])).await
@@ -59,4 +69,21 @@ async fn the_folder_is_made() {
     let daemon = start(&folder.path().join("a/b")).await.unwrap();
     assert!(daemon.uds().unwrap().exists());
     daemon.stop().await;
+}
+
+/// Who may connect is the socket's mode and group.
+#[tokio::test(flavor = "multi_thread")]
+async fn mode_and_group_are_as_told() {
+    let group = if other_users().is_ok() { 61_010 } else { rustix::process::getegid().as_raw() };
+    let running = Running::start(&["--uds-mode", "0660", "--uds-group", &group.to_string()]);
+    let told = fs::metadata(&running.uds).unwrap();
+    assert_eq!((told.permissions().mode() & 0o777, told.gid()), (0o660, group));
+    info(&running.channel().await).get_info(v1::GetInfoRequest {}).await.unwrap();
+    if let Err(why) = other_users() {
+        return eprintln!("skipped as other users: {why}");
+    }
+    let member = running.channel_as(61_002, 61_002, &[group]).await;
+    info(&member.channel).get_info(v1::GetInfoRequest {}).await.unwrap();
+    let other = running.channel_as(61_003, 61_003, &[]).await;
+    assert!(info(&other.channel).get_info(v1::GetInfoRequest {}).await.is_err());
 }

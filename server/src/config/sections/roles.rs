@@ -11,8 +11,7 @@ section! {
     ///
     /// `unix` is every process that reaches the unix socket, `loopback` this host over TCP, `tcp` every host over TCP,
     /// `certificate` every certificate of the client CA, `daemon` the user that berthd runs as. One of them by name:
-    /// uid:1000, user:slurm, gid:27, group:batch, cert:agent.example. The last five but the last count over the unix
-    /// socket alone.
+    /// uid:1000, user:slurm, gid:27, group:batch, cert:agent.example. Users and groups count over the unix socket alone.
     read: Vec<Subject> =
         Setting::new("allow-read", "WHO", parse::list(subject())).or("unix,loopback,certificate").live();
 
