@@ -7,7 +7,10 @@ use crate::{
     config::Live,
     shares::Shares,
 };
-use rustix::net::{UCred, sockopt::socket_peercred};
+use rustix::{
+    net::{UCred, sockopt::socket_peercred},
+    process::Resource,
+};
 use std::{
     io,
     net::SocketAddr,
@@ -21,7 +24,9 @@ use tokio_stream::wrappers::ReceiverStream;
 
 /// How long no connection is taken after the kernel has refused one.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How often the log tells that connections are turned away.
+/// File descriptors that are not for connections: files, the store, and pipes to processes that read descriptions.
+const OWN_DESCRIPTORS: usize = 128;
+/// How often the log tells that connections are turned away, or cannot be taken.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// The connections of one listener, which is closed when this is dropped.
@@ -57,7 +62,7 @@ impl Listener for Tcp {
     async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, address) = self.listener.accept().await?;
         // An answer is one small write: it is not to wait for more.
-        stream.set_nodelay(true)?;
+        let _ = stream.set_nodelay(true);
         Ok((stream, address))
     }
 
@@ -107,21 +112,26 @@ async fn take<L: Listener>(
     live: Live,
     sender: &mpsc::Sender<io::Result<Connection<L::Stream>>>,
 ) {
-    let mut turned_away = Told::default();
+    let (mut turned_away, mut failed) = (Told::default(), Told::default());
     loop {
         let (stream, from) = match listener.next().await {
             Ok(accepted) => accepted,
+            // It ended before it was taken.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
+                failed.tell(|since| tracing::warn!(%error, since, "connections cannot be taken"));
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
         let limits = &live.now().limits;
-        let (total, of_one) = (limits.max_connections, limits.max_connections_per_peer);
+        let total = limits.max_connections.min(descriptors());
+        let of_one = limits.max_connections_per_peer.min(total.div_ceil(2));
         let key = L::key(&from);
         let Ok(place) = places.take(key.clone(), total, of_one) else {
-            turned_away.tell(&key);
+            turned_away.tell(
+                |since| tracing::warn!(peer = ?key, since, "too many connections: more are turned away"),
+            );
             continue;
         };
         let origin = listener.origin(from);
@@ -131,7 +141,14 @@ async fn take<L: Listener>(
     }
 }
 
-/// Connections that were turned away since the log told of some.
+/// Connections that there are file descriptors for, beside those that the daemon needs itself.
+fn descriptors() -> usize {
+    let most = rustix::process::getrlimit(Resource::Nofile).current;
+    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    most.saturating_sub(OWN_DESCRIPTORS).max(2)
+}
+
+/// What happens often, and is told from time to time.
 #[derive(Default)]
 struct Told {
     last: Option<Instant>,
@@ -139,10 +156,11 @@ struct Told {
 }
 
 impl Told {
-    fn tell(&mut self, peer: &Key) {
+    /// Tells how often it has happened since it was told last, if that is long ago.
+    fn tell(&mut self, tell: impl FnOnce(u64)) {
         self.since += 1;
         if self.last.is_none_or(|last| last.elapsed() > TOLD_EVERY) {
-            tracing::warn!(?peer, connections = self.since, "too many connections: more are turned away");
+            tell(self.since);
             *self = Self { last: Some(Instant::now()), since: 0 };
         }
     }

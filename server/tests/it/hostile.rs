@@ -471,6 +471,30 @@ async fn ten_thousand_connections() {
     }
 }
 
+/// More connections than the daemon can have file descriptors for: what it needs itself is not theirs to take.
+#[tokio::test(flavor = "multi_thread")]
+async fn few_descriptors() {
+    if !std::path::Path::new("/usr/bin/prlimit").exists() {
+        return eprintln!("skipped: prlimit (util-linux) is not installed");
+    }
+    let mut running = Running::start_with_descriptors(192, &[]);
+    let (over_unix, over_tcp) = (bystander(&running, Over::Tcp).await, bystander(&running, Over::Unix).await);
+    let mut kept = Vec::new();
+    for _ in 0..200 {
+        for over in BOTH {
+            kept.extend(connect(&running, over).await);
+        }
+    }
+    for bystander in [&over_unix, &over_tcp] {
+        stands(&mut running, bystander).await;
+        // This one needs a process with three pipes.
+        let text = "pack:1 [numa] l3:2 core:4 pu:1".to_owned();
+        let host = Some(v1::Host { source: Some(v1::host::Source::Synthetic(text)), ..Default::default() });
+        let request = v1::PredictRequest { tasks: 3, host, ..Default::default() };
+        placement(&bystander.channel).predict(request).await.unwrap();
+    }
+}
+
 /// An ordinary user who asks as much as it can, for what is not its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ordinary_user() {

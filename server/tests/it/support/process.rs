@@ -41,13 +41,24 @@ impl Running {
     pub(crate) fn start_as(uid: Option<u32>, flags: &[&str]) -> Self {
         let folder = shared_folder();
         let program = reachable(Path::new(PROGRAM), folder.path());
-        let mut command = match uid {
+        let command = match uid {
             Some(uid) => {
                 std::os::unix::fs::chown(folder.path(), Some(uid), Some(uid)).unwrap();
                 as_user(uid, uid, &[], &program)
             }
             None => Command::new(&program),
         };
+        Self::start_by(command, folder, flags)
+    }
+
+    /// The same with few file descriptors.
+    pub(crate) fn start_with_descriptors(most: u32, flags: &[&str]) -> Self {
+        let mut command = Command::new("/usr/bin/prlimit");
+        command.arg(format!("--nofile={most}:{most}")).arg(PROGRAM);
+        Self::start_by(command, shared_folder(), flags)
+    }
+
+    fn start_by(mut command: Command, folder: TempDir, flags: &[&str]) -> Self {
         let uds = folder.path().join("berthd.sock");
         let ready = folder.path().join("ready");
         command.env_clear().args(["--config", "none", "--tcp", "127.0.0.1:0", "--uds"]).arg(&uds);
