@@ -7,7 +7,10 @@ use crate::{
     serve::{self, Health, Listening},
     service::{Context, Pool},
     shares::Shares,
-    snapshot::{Choice, Here, Machine, publisher, sample},
+    snapshot::{
+        Choice, Here, Machine, Sampler,
+        publisher::{self, Handle},
+    },
     telemetry,
 };
 use berth_model::topology;
@@ -20,7 +23,7 @@ use std::{
 };
 use tokio::{
     sync::watch,
-    task::{AbortHandle, JoinError, JoinSet},
+    task::{JoinError, JoinSet},
 };
 
 /// Hosts that are not here, asked about at a time.
@@ -47,6 +50,9 @@ pub enum Error {
     /// What was read is no host.
     #[error("what was read of this host contradicts itself: {0}")]
     Impossible(#[from] topology::Error),
+    /// The thread that measures the load cannot be started.
+    #[error("no thread to measure the load can be started")]
+    Sampler(#[source] io::Error),
     /// The file that says that it serves cannot be written.
     #[error("{} cannot be written: {cause}", .path.display())]
     ReadyFile {
@@ -72,7 +78,8 @@ pub struct Daemon {
     stop: watch::Sender<bool>,
     servers: JoinSet<Result<(), tonic::transport::Error>>,
     start: JoinSet<Result<(), Error>>,
-    sampler: Option<AbortHandle>,
+    sampler: Option<Sampler>,
+    publisher: Handle,
     live: Live,
     reloader: Reloader,
 }
@@ -100,7 +107,7 @@ impl Daemon {
         let (tcp, address) = tcp.unzip();
         let (socket, uds) = uds.unzip();
 
-        let (publisher, current) = publisher::start();
+        let (publisher, current) = publisher::start(live.clone());
         let context = Arc::new(Context {
             current,
             reader: reader.clone(),
@@ -132,12 +139,13 @@ impl Daemon {
         );
 
         let mut start = JoinSet::new();
-        let mut sampler = JoinSet::new();
-        let sampler = config.measure_load.then(|| {
-            let task = sampler.spawn(sample(config.root.clone(), live.clone(), publisher.clone()));
-            sampler.detach_all();
-            task
-        });
+        let sampler = if config.measure_load {
+            let sampler = Sampler::start(config.root.clone(), live.clone(), publisher.clone());
+            Some(sampler.map_err(Error::Sampler)?)
+        } else {
+            None
+        };
+        let publishes = publisher.clone();
         let ready_file = listen.ready_file.clone();
         let ready = Ready { tcp: address, uds: socket.as_ref().map(|socket| socket.path().to_owned()) };
         let serving = health.clone();
@@ -151,7 +159,18 @@ impl Daemon {
             );
             ready_file.map_or(Ok(()), |path| ready.write(&path))
         });
-        Ok(Self { tcp: address, socket, health, stop, servers, start, sampler, live, reloader })
+        Ok(Self {
+            tcp: address,
+            socket,
+            health,
+            stop,
+            servers,
+            start,
+            sampler,
+            publisher: publishes,
+            live,
+            reloader,
+        })
     }
 
     /// The TCP address that it listens on.
@@ -210,9 +229,9 @@ impl Daemon {
     pub async fn stop(mut self) {
         self.health.not_serving().await;
         self.start.abort_all();
-        if let Some(sampler) = &self.sampler {
-            sampler.abort();
-        }
+        self.sampler = None;
+        // Streams of snapshots end with it.
+        self.publisher.end().await;
         let _ = self.stop.send(true);
         let all = async { while self.servers.join_next().await.is_some() {} };
         let limit = self.live.now().limits.shutdown_timeout;

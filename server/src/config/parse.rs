@@ -67,6 +67,15 @@ impl<T> Parser<T> {
     pub(super) fn parse(&self, raw: &Raw) -> Result<T, String> {
         (self.parse)(raw)
     }
+
+    /// Understands the same, and makes something else of it.
+    pub(super) fn map<U>(self, make: impl Fn(T) -> U + 'static) -> Parser<U>
+    where
+        T: 'static,
+    {
+        let Self { form, parse } = self;
+        Parser { form, parse: Box::new(move |raw| parse(raw).map(&make)) }
+    }
 }
 
 /// Any text but none.

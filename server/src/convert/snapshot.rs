@@ -1,9 +1,10 @@
 //! What an answer rests on, to the wire, with what to know of it.
 
-use super::{Failure, Warnings, cpus, time};
-use crate::snapshot::{Load, Snapshot};
+use super::{Failure, Faults, Warnings, cpus, load, time};
+use crate::snapshot::Snapshot;
 use berth_model::cpuset::CpuSet;
 use berth_proto::v1;
+use std::time::Duration;
 
 /// What the answer rests on.
 pub(crate) fn to_wire(snapshot: &Snapshot) -> v1::Snapshot {
@@ -19,37 +20,52 @@ pub(crate) fn to_wire(snapshot: &Snapshot) -> v1::Snapshot {
     }
 }
 
-/// Holds the newest snapshot against what the caller demands of it.
-///
-/// # Errors
-///
-/// If a generation has moved, or the load is too old.
-pub(crate) fn expect(expect: Option<v1::Expect>, snapshot: &Snapshot) -> Result<(), Failure> {
-    let Some(expect) = expect else { return Ok(()) };
-    let generations = [
-        ("topology", expect.topology_generation, snapshot.topology_generation),
-        // No holds are kept yet.
-        ("holds", expect.holds_generation, 0),
-    ];
-    for (what, expected, now) in generations {
-        if expected != 0 && expected != now {
-            return Err(Failure::Moved { what, expected, now });
-        }
-    }
-    if let Some(most) = expect.max_load_age {
-        let most = time::duration_from_wire(most).unwrap_or_default();
-        let age = snapshot.load.measured().map(|load| load.age);
-        if age.is_none_or(|age| age > most) {
-            return Err(Failure::LoadTooOld { age, most });
-        }
-    }
-    Ok(())
+/// What the caller demands of the snapshot. The default: nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Expected {
+    topology_generation: u64,
+    holds_generation: u64,
+    max_load_age: Option<Duration>,
 }
 
-/// What every answer about a placement has to say of the host behind it.
-pub(crate) fn warn(snapshot: &Snapshot, warnings: &mut Warnings) {
+impl Expected {
+    pub(crate) fn from_wire(expect: Option<v1::Expect>, faults: &mut Faults) -> Self {
+        let Some(v1::Expect { topology_generation, holds_generation, max_load_age }) = expect else {
+            return Self::default();
+        };
+        let max_load_age =
+            max_load_age.and_then(|age| faults.take("expect.max_load_age", time::duration_from_wire(age)));
+        Self { topology_generation, holds_generation, max_load_age }
+    }
+
+    /// Holds a snapshot against it.
+    ///
+    /// # Errors
+    ///
+    /// If a generation has moved, or the load is too old.
+    pub(crate) fn is_met(self, snapshot: &Snapshot) -> Result<(), Failure> {
+        let generations = [
+            ("topology", self.topology_generation, snapshot.topology_generation),
+            // No holds are kept yet.
+            ("holds", self.holds_generation, 0),
+        ];
+        for (what, expected, now) in generations {
+            if expected != 0 && expected != now {
+                return Err(Failure::Moved { what, expected, now });
+            }
+        }
+        let Some(most) = self.max_load_age else { return Ok(()) };
+        match snapshot.load.measured().map(|load| load.age) {
+            Some(age) if age <= most => Ok(()),
+            age => Err(Failure::LoadTooOld { age, most }),
+        }
+    }
+}
+
+/// What every answer about a placement on these CPUs has to say of the host behind it.
+pub(crate) fn warn(snapshot: &Snapshot, cpus: &CpuSet, warnings: &mut Warnings) {
     warn_of_hardware(snapshot, warnings);
-    warn_of_load(snapshot, warnings);
+    load::warn(snapshot, cpus, warnings);
     warn_of_cover(snapshot, warnings);
 }
 
@@ -110,25 +126,5 @@ pub(crate) fn warn_of_hardware(snapshot: &Snapshot, warnings: &mut Warnings) {
             cpus::shorten(isolated)
         );
         warnings.add_about("CPUS_ISOLATED", said, isolated);
-    }
-}
-
-/// What is not known of the load.
-pub(crate) fn warn_of_load(snapshot: &Snapshot, warnings: &mut Warnings) {
-    match &snapshot.load {
-        Load::Given(_) => {}
-        Load::Unknown if snapshot.here.is_some() => {
-            warnings.add("LOAD_UNKNOWN", "What runs on this host is not known: taken as idle.");
-        }
-        Load::Unknown => {}
-        Load::Measured(measured) => {
-            if measured.stale {
-                let said = format!("The load is {} ms old, too old to rely on.", measured.age.as_millis());
-                warnings.add("LOAD_STALE", said);
-            }
-            let said =
-                "Runnable tasks are estimated: one on each CPU that was busy half of the time or more.";
-            warnings.add("LOAD_ESTIMATED", said);
-        }
     }
 }

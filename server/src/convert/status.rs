@@ -59,6 +59,8 @@ pub(crate) enum Failure {
     /// The caller holds too much already.
     #[allow(dead_code, reason = "for holds, which are made next")]
     Quota { of: &'static str, asked: usize, most: usize, caller: String },
+    /// The server stops.
+    Stopping,
     /// Too many requests at a time.
     Overloaded { limit: usize, of: &'static str },
     /// The deadline has passed.
@@ -92,7 +94,9 @@ impl Failure {
             Self::Precondition(_) => Code::FailedPrecondition,
             Self::NoFreeCore { .. } | Self::Quota { .. } => Code::ResourceExhausted,
             Self::Moved { .. } => Code::Aborted,
-            Self::NoSnapshot | Self::LoadTooOld { .. } | Self::Overloaded { .. } => Code::Unavailable,
+            Self::NoSnapshot | Self::LoadTooOld { .. } | Self::Stopping | Self::Overloaded { .. } => {
+                Code::Unavailable
+            }
             Self::NotKnown { .. } => Code::Unauthenticated,
             Self::RoleTooLow { .. } | Self::CallerGone { .. } | Self::OutsideCpuset { .. } => {
                 Code::PermissionDenied
@@ -117,6 +121,7 @@ impl Failure {
             Self::CallerGone { .. } => "CALLER_GONE",
             Self::OutsideCpuset { .. } => "OUTSIDE_CPUSET",
             Self::Quota { .. } => "QUOTA_EXCEEDED",
+            Self::Stopping => "STOPPING",
             Self::Overloaded { .. } => "OVERLOADED",
             Self::Deadline { .. } => "DEADLINE_EXCEEDED",
             Self::FieldsNotServed(_) => "FIELDS_NOT_SERVED",
@@ -177,6 +182,7 @@ impl Failure {
             Self::Quota { of, asked, most, caller } => {
                 format!("{caller} would hold {asked} {of}, and may hold {most}; release some first")
             }
+            Self::Stopping => "the server stops; ask again".to_owned(),
             Self::Overloaded { limit, of } => format!("{limit} {of} are being answered already; ask again"),
             Self::Deadline { limit } => format!("not answered within {} ms", limit.as_millis()),
             Self::FieldsNotServed(fields) => {
@@ -232,7 +238,9 @@ impl Failure {
             Self::FieldsNotServed(fields) => vec![("fields", fields.join(","))],
             Self::MethodNotServed(method) => vec![("method", (*method).to_owned())],
             Self::Internal(_) => request_id::current().map(|id| ("request_id", id)).into_iter().collect(),
-            Self::Precondition(Precondition::KernelNotModelled { .. }) | Self::NoSnapshot => Vec::new(),
+            Self::Precondition(Precondition::KernelNotModelled { .. })
+            | Self::NoSnapshot
+            | Self::Stopping => Vec::new(),
         };
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
@@ -260,7 +268,7 @@ impl Failure {
             Self::Quota { of, .. } => {
                 details.set_quota_failure(vec![QuotaViolation::new(*of, self.message())]);
             }
-            Self::NoSnapshot | Self::LoadTooOld { .. } => {
+            Self::NoSnapshot | Self::LoadTooOld { .. } | Self::Stopping => {
                 details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
             }
             Self::Overloaded { .. } => {

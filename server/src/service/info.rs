@@ -32,7 +32,7 @@ impl Context {
         let snapshot = self.current.snapshot();
         let mut degraded = Warnings::default();
         match &snapshot {
-            Some(snapshot) => snapshot::warn(snapshot, &mut degraded),
+            Some(snapshot) => snapshot::warn(snapshot, snapshot.machine.topology.online(), &mut degraded),
             None => degraded.add("NO_SNAPSHOT", "The host has not been read yet."),
         }
         let here = snapshot.as_ref().and_then(|snapshot| snapshot.here.as_ref());

@@ -7,6 +7,7 @@ mod placement;
 mod pool;
 mod subject;
 mod topology;
+mod watch;
 
 pub(crate) use pool::Pool;
 

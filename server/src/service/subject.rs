@@ -63,7 +63,13 @@ impl Context {
             }
             LoadAsked::Measured | LoadAsked::Idle => Load::Given(Arc::default()),
         };
-        let snapshot = Snapshot { machine: Arc::new(machine), load, topology_generation: 0, here: None };
+        let snapshot = Snapshot {
+            machine: Arc::new(machine),
+            load,
+            topology_generation: 0,
+            changes: Arc::default(),
+            here: None,
+        };
         Ok(Some(Subject { snapshot: Arc::new(snapshot), is_transient: true }))
     }
 

@@ -1,16 +1,19 @@
 //! `TopologyService`: the hardware as the scheduler sees it.
 
-use super::{Berth, Context, is_full};
-use crate::convert::{
-    Failure, Faults, Warnings, host, predict::known_enum, snapshot, topology, unserved::Unserved,
+use super::{
+    Berth, Context, is_full,
+    watch::{Missed, Watched},
+};
+use crate::{
+    convert::{Failure, Faults, Warnings, host, predict::known_enum, snapshot, topology, unserved::Unserved},
+    snapshot::Snapshot,
 };
 use berth_proto::v1::{self, topology_service_server::TopologyService, view};
-use tokio_stream::Empty;
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
 impl TopologyService for Berth {
-    type WatchTopologyStream = Empty<Result<v1::WatchTopologyResponse, Status>>;
+    type WatchTopologyStream = Watched<v1::WatchTopologyResponse>;
 
     async fn get_topology(
         &self,
@@ -21,9 +24,9 @@ impl TopologyService for Berth {
 
     async fn watch_topology(
         &self,
-        _: Request<v1::WatchTopologyRequest>,
+        request: Request<v1::WatchTopologyRequest>,
     ) -> Result<Response<Self::WatchTopologyStream>, Status> {
-        Err(Failure::MethodNotServed("WatchTopology").into())
+        Ok(Response::new(self.0.watch_topology(request.into_inner())?))
     }
 }
 
@@ -42,14 +45,44 @@ impl Context {
         faults.none()?;
         let subject = subject.ok_or_else(|| Failure::internal("no host, and no fault"))?;
         let full = is_full(request.view());
-        snapshot::warn_of_hardware(&subject.snapshot, &mut warnings);
-        if full {
-            warnings.add("DEVICES_NOT_READ", "This version does not read devices: `devices` says nothing.");
-        }
+        warn(&subject.snapshot, full, &mut warnings);
         Ok(v1::GetTopologyResponse {
             topology: Some(topology::to_wire(&subject.snapshot, full)),
             snapshot: Some(snapshot::to_wire(&subject.snapshot)),
             warnings: warnings.into_wire(),
         })
+    }
+
+    fn watch_topology(
+        &self,
+        request: v1::WatchTopologyRequest,
+    ) -> Result<Watched<v1::WatchTopologyResponse>, Failure> {
+        let mut faults = Faults::default();
+        known_enum("view", request.view, view::Value::try_from(request.view).is_ok(), &mut faults);
+        faults.none()?;
+        let full = is_full(request.view());
+        let (mut missed, mut is_first) = (Missed::default(), true);
+        Ok(self.watch(move |snapshot| {
+            if !missed.see(snapshot.topology_generation) {
+                return None;
+            }
+            let mut warnings = Warnings::default();
+            warn(snapshot, full, &mut warnings);
+            let changes = if std::mem::take(&mut is_first) { Vec::new() } else { snapshot.changes.to_vec() };
+            Some(v1::WatchTopologyResponse {
+                topology: Some(topology::to_wire(snapshot, full)),
+                generation: snapshot.topology_generation,
+                changes,
+                dropped: missed.take(),
+                warnings: warnings.into_wire(),
+            })
+        }))
+    }
+}
+
+fn warn(snapshot: &Snapshot, full: bool, warnings: &mut Warnings) {
+    snapshot::warn_of_hardware(snapshot, warnings);
+    if full {
+        warnings.add("DEVICES_NOT_READ", "This version does not read devices: `devices` says nothing.");
     }
 }

@@ -1,7 +1,7 @@
 //! The one task that replaces the snapshot, and the handles to it.
 
-use super::{Here, Load, Machine, Measured, Snapshot};
-use crate::ingest::load::Busy;
+use super::{Counted, Here, Load, Machine, Measured, Snapshot, changes};
+use crate::{config::Live, ingest::load::Busy};
 use arc_swap::ArcSwapOption;
 use berth_model::cpuset::Cpu;
 use std::{
@@ -9,7 +9,10 @@ use std::{
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::sleep_until,
+};
 
 /// News that have not been taken yet; whoever brings more waits.
 const INBOX: usize = 8;
@@ -22,13 +25,17 @@ const STALE_AFTER: u32 = 3;
 enum News {
     Machine { machine: Arc<Machine>, here: Arc<Here>, published: oneshot::Sender<()> },
     Sample(Sample),
-    NoSample { interval: Duration },
+    End,
 }
 
-/// How busy each CPU was.
+/// How busy each CPU was, and what is known of the tasks on it.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) busy: BTreeMap<Cpu, Busy>,
+    /// The newest counts, of this sample or of one before it.
+    pub(crate) counted: Option<Counted>,
+    /// CPU time that sampling costs, as a share of one CPU.
+    pub(crate) cost: Option<f64>,
     pub(crate) interval: Duration,
     pub(crate) taken_at: SystemTime,
     /// The same moment on a clock that nobody sets.
@@ -48,14 +55,14 @@ impl Handle {
         let _ = done.await;
     }
 
-    /// A sample was taken.
-    pub(crate) async fn sample(&self, sample: Sample) {
-        self.send(News::Sample(sample)).await;
+    /// A sample was taken. For a thread that may block.
+    pub(crate) fn sample(&self, sample: Sample) {
+        let _ = self.0.blocking_send(News::Sample(sample));
     }
 
-    /// A sample was due and could not be taken.
-    pub(crate) async fn no_sample(&self, interval: Duration) {
-        self.send(News::NoSample { interval }).await;
+    /// Nothing more is published, and whoever waits for the next snapshot is told so.
+    pub(crate) async fn end(&self) {
+        self.send(News::End).await;
     }
 
     async fn send(&self, news: News) {
@@ -65,26 +72,39 @@ impl Handle {
 }
 
 /// Gives the newest snapshot.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Current(Arc<ArcSwapOption<Snapshot>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Current {
+    newest: Arc<ArcSwapOption<Snapshot>>,
+    each: watch::Receiver<Option<Arc<Snapshot>>>,
+}
 
 impl Current {
     /// The newest snapshot; none before the first.
     pub(crate) fn snapshot(&self) -> Option<Arc<Snapshot>> {
-        self.0.load_full()
+        self.newest.load_full()
+    }
+
+    /// The newest snapshot, and each one after it; those that a slow reader has missed are gone. It ends when nothing
+    /// more is published.
+    pub(crate) fn each(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
+        self.each.clone()
     }
 }
 
-/// Starts the publisher. It ends when every handle is gone.
-pub(crate) fn start() -> (Handle, Current) {
+/// Starts the publisher, which expects a sample at each interval. It ends when it is told to, or every handle is gone.
+pub(crate) fn start(live: Live) -> (Handle, Current) {
     let (sender, inbox) = mpsc::channel(INBOX);
-    let current = Current::default();
-    tokio::spawn(Publisher { current: current.clone(), last: None, sampled_at: None }.run(inbox));
+    let (each, receiver) = watch::channel(None);
+    let current = Current { newest: Arc::default(), each: receiver };
+    let newest = Arc::clone(&current.newest);
+    tokio::spawn(Publisher { newest, each, live, last: None, sampled_at: None }.run(inbox));
     (Handle(sender), current)
 }
 
 struct Publisher {
-    current: Current,
+    newest: Arc<ArcSwapOption<Snapshot>>,
+    each: watch::Sender<Option<Arc<Snapshot>>>,
+    live: Live,
     /// A sample that came before the first machine.
     last: Option<Measured>,
     sampled_at: Option<Instant>,
@@ -92,57 +112,68 @@ struct Publisher {
 
 impl Publisher {
     async fn run(mut self, mut inbox: mpsc::Receiver<News>) {
-        while let Some(news) = inbox.recv().await {
-            match news {
-                News::Machine { machine, here, published } => {
-                    self.take_machine(machine, here);
-                    // Whoever brought it may have gone.
-                    let _ = published.send(());
+        let mut look = tokio::time::Instant::now();
+        loop {
+            tokio::select! {
+                news = inbox.recv() => match news {
+                    Some(News::Machine { machine, here, published }) => {
+                        self.take_machine(machine, here);
+                        // Whoever brought it may have gone.
+                        let _ = published.send(());
+                    }
+                    Some(News::Sample(sample)) => self.take_sample(&sample),
+                    Some(News::End) | None => return,
+                },
+                () = sleep_until(look) => {
+                    self.look_at_age();
+                    look = tokio::time::Instant::now() + self.interval();
                 }
-                News::Sample(sample) => self.take_sample(sample),
-                News::NoSample { interval } => self.take_no_sample(interval),
             }
         }
     }
 
     fn take_machine(&mut self, machine: Arc<Machine>, here: Arc<Here>) {
-        let before = self.current.snapshot();
-        let topology_generation = before.map_or(0, |snapshot| snapshot.topology_generation) + 1;
+        let before = self.newest.load_full();
+        let topology_generation = before.as_ref().map_or(0, |before| before.topology_generation) + 1;
+        let changes = before.as_ref().and_then(|before| {
+            Some(changes::between((&before.machine, before.here.as_ref()?), (&machine, &here)))
+        });
         let load = self.last.clone().map_or(Load::Unknown, |measured| Load::Measured(Arc::new(measured)));
-        self.publish(Snapshot { machine, load, topology_generation, here: Some(here) });
+        let changes = changes.unwrap_or_default().into();
+        self.publish(Snapshot { machine, load, topology_generation, changes, here: Some(here) });
     }
 
-    fn take_sample(&mut self, sample: Sample) {
+    fn take_sample(&mut self, sample: &Sample) {
         let generation = self.last.as_ref().map_or(0, |measured| measured.generation) + 1;
         self.sampled_at = Some(sample.at);
-        let measured = Measured {
-            load: Arc::new(sample.busy.iter().map(|(&cpu, busy)| (cpu, busy.estimate())).collect()),
-            busy: Arc::new(sample.busy),
-            interval: sample.interval,
-            taken_at: sample.taken_at,
-            generation,
-            age: sample.at.elapsed(),
-            stale: false,
-        };
-        self.replace_load(measured);
+        self.replace_load(Measured::new(sample, generation));
     }
 
-    fn take_no_sample(&mut self, interval: Duration) {
+    fn interval(&self) -> Duration {
+        self.live.now().load.sample_interval
+    }
+
+    /// Says so when no sample has come for too long, whatever keeps it away.
+    fn look_at_age(&mut self) {
         if let (Some(last), Some(at)) = (self.last.clone(), self.sampled_at) {
             let age = at.elapsed();
-            self.replace_load(Measured { age, stale: age > interval * STALE_AFTER, ..last });
+            if age > self.interval() * STALE_AFTER {
+                self.replace_load(Measured { age, stale: true, ..last });
+            }
         }
     }
 
     fn replace_load(&mut self, measured: Measured) {
         self.last = Some(measured.clone());
-        if let Some(before) = self.current.snapshot() {
+        if let Some(before) = self.newest.load_full() {
             let load = Load::Measured(Arc::new(measured));
             self.publish(Snapshot { load, ..(*before).clone() });
         }
     }
 
     fn publish(&self, snapshot: Snapshot) {
-        self.current.0.store(Some(Arc::new(snapshot)));
+        let snapshot = Arc::new(snapshot);
+        self.newest.store(Some(Arc::clone(&snapshot)));
+        self.each.send_replace(Some(snapshot));
     }
 }

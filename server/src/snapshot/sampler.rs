@@ -1,74 +1,151 @@
-//! The task that takes a sample of the load at each interval.
+//! The thread that takes a sample of the load at each interval. It has a thread of its own so that its CPU time, the
+//! kernel's part included, is known exactly.
 
-use super::publisher::{Handle, Sample};
+use super::{
+    Counted,
+    budget::Budget,
+    publisher::{Handle, Sample},
+};
 use crate::{
     config::Live,
-    ingest::load::{self, Reading},
+    ingest::load::{
+        Method, Source,
+        scan::{self, Scanner},
+        stat::{self, Reading},
+    },
 };
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread,
     time::{Duration, Instant, SystemTime},
 };
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
-struct Taken {
-    reading: Reading,
-    at: Instant,
+/// After a source failed, it is tried again after this time.
+const TRY_AGAIN: Duration = Duration::from_secs(60);
+
+/// The running sampler. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Sampler(#[allow(dead_code, reason = "dropping it ends the thread")] mpsc::Sender<()>);
+
+impl Sampler {
+    /// Starts it for the host whose `proc` lies below `root`.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started.
+    pub(crate) fn start(root: PathBuf, live: Live, publisher: Handle) -> io::Result<Self> {
+        let (running, ended) = mpsc::channel();
+        thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(move || run(&root, &live, &publisher, &ended))?;
+        Ok(Self(running))
+    }
 }
 
-/// Samples the load of the host whose `proc` lies below `root`, for as long as the daemon runs.
-pub(crate) async fn sample(root: PathBuf, mut live: Live, publisher: Handle) {
-    let mut every = live.now().load.sample_interval;
-    let mut ticks = ticks(every);
-    let mut before: Option<Taken> = None;
-    let mut failing = false;
+fn run(root: &Path, live: &Live, publisher: &Handle, ended: &mpsc::Receiver<()>) {
+    let mut state = State::new(root);
+    let mut next = Instant::now();
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = live.changed() => {
-                let now = live.now().load.sample_interval;
-                if now != every {
-                    (every, ticks) = (now, self::ticks(now));
-                }
-                continue;
-            }
+        let settings = &live.now().load;
+        state.budget.settle(settings.cost_limit);
+        if let Some(sample) = state.sample(settings.source) {
+            publisher.sample(sample);
         }
-        match take(root.clone()).await {
-            Ok(now) => {
-                if let Some(before) = &before {
-                    publisher.sample(between(before, &now)).await;
-                }
-                before = Some(now);
-                failing = false;
-            }
+        next = (next + settings.sample_interval).max(Instant::now());
+        let wait = next.saturating_duration_since(Instant::now());
+        if ended.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+struct State<'a> {
+    root: &'a Path,
+    budget: Budget,
+    before: Option<(Reading, Instant)>,
+    counted: Option<Counted>,
+    scanner: Scanner,
+    scan_from: Option<Instant>,
+    stat_failing: bool,
+    scan_failing: bool,
+}
+
+impl<'a> State<'a> {
+    fn new(root: &'a Path) -> Self {
+        Self {
+            root,
+            budget: Budget::new(),
+            before: None,
+            counted: None,
+            scanner: Scanner::new(root, std::process::id()),
+            scan_from: None,
+            stat_failing: false,
+            scan_failing: false,
+        }
+    }
+
+    /// Looks at the host. Nothing the first time, since a share of time takes two readings.
+    fn sample(&mut self, method: Method) -> Option<Sample> {
+        let reading = match stat::read(self.root) {
+            Ok(reading) => reading,
             Err(error) => {
                 // Said once, not each second.
-                if !std::mem::replace(&mut failing, true) {
+                if !std::mem::replace(&mut self.stat_failing, true) {
                     tracing::warn!(%error, "the load cannot be read");
                 }
-                publisher.no_sample(every).await;
+                return None;
+            }
+        };
+        self.stat_failing = false;
+        let (at, taken_at) = (Instant::now(), SystemTime::now());
+        if self.budget.is_free() {
+            self.count(method, at);
+        }
+        let sample = self.before.as_ref().map(|(before, before_at)| Sample {
+            busy: stat::between(before, &reading),
+            counted: self.counted.clone(),
+            cost: self.budget.cost(),
+            interval: at.duration_since(*before_at),
+            taken_at,
+            at,
+        });
+        self.before = Some((reading, at));
+        sample
+    }
+
+    /// Counts runnable tasks, if there is a source.
+    fn count(&mut self, method: Method, now: Instant) {
+        if method == Method::Estimate {
+            self.counted = None;
+            return;
+        }
+        if self.scan_from.is_some_and(|from| now < from) {
+            return;
+        }
+        match self.scanner.scan() {
+            Ok(scan) => {
+                self.scan_failing = false;
+                self.counted = Some(counted(scan));
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.scan_failing, true) {
+                    tracing::warn!(%error, "runnable tasks cannot be counted: they are estimated");
+                }
+                self.counted = None;
+                self.scan_from = Some(now + TRY_AGAIN);
             }
         }
     }
 }
 
-fn ticks(every: Duration) -> Interval {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
-}
-
-async fn take(root: PathBuf) -> io::Result<Taken> {
-    let read = move || Ok(Taken { reading: load::read(&root)?, at: Instant::now() });
-    tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
-}
-
-fn between(before: &Taken, now: &Taken) -> Sample {
-    Sample {
-        busy: load::between(&before.reading, &now.reading),
-        interval: now.at.duration_since(before.at),
+fn counted(scan: scan::Scan) -> Counted {
+    Counted {
+        source: Source::Threads,
+        counts: Arc::new(scan.counts()),
+        scan: Some(Arc::new(scan)),
         taken_at: SystemTime::now(),
-        at: now.at,
+        at: Instant::now(),
     }
 }

@@ -344,6 +344,11 @@ async fn what_is_demanded_of_the_snapshot_is_held_against_it() {
             |expect: v1::Expect| v1::PredictRequest { tasks: 1, expect: Some(expect), ..Default::default() };
         let seen = v1::Expect { topology_generation: 1, ..v1::Expect::default() };
         placement(&channel).predict(ask(seen)).await.unwrap();
+        let negative = Some(prost_types::Duration { seconds: -1, nanos: 0 });
+        let negative = v1::Expect { max_load_age: negative, ..v1::Expect::default() };
+        let status = refused(&channel, ask(negative)).await;
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().contains("expect.max_load_age"), "{}", status.message());
         let other = v1::Expect { topology_generation: 7, ..v1::Expect::default() };
         let status = refused(&channel, ask(other)).await;
         assert_eq!(status.code(), Code::Aborted);

@@ -39,7 +39,10 @@ async fn prediction_and_load() {
             }
         };
         let answer = tokio::time::timeout(Duration::from_secs(5), known).await.unwrap();
-        assert!(answer.warnings.iter().any(|warning| warning.reason == "LOAD_ESTIMATED"));
+        // Counted, or estimated and said so: in a PID namespace not all tasks can be seen.
+        let estimated = answer.warnings.iter().any(|warning| warning.reason == "LOAD_ESTIMATED");
+        let source = answer.load.as_ref().unwrap().runnable_source();
+        assert!(source == v1::cpu_load::Source::TaskStates || estimated, "{source:?}");
         assert!(answer.snapshot.unwrap().load_generation > 0);
     }
 }

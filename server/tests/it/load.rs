@@ -4,7 +4,8 @@ use crate::support::{Served, load, placement};
 use berth_proto::v1::{self, cpu_load::Source};
 use std::{fs, path::Path, time::Duration};
 use tempfile::TempDir;
-use tonic::transport::Channel;
+use tonic::{Code, transport::Channel};
+use tonic_types::StatusExt;
 
 /// The daemon's load comes from this folder.
 async fn served(root: &Path) -> Served {
@@ -98,4 +99,117 @@ async fn unknown_then_measured_then_stale() {
     let answer = until(&channel, |answer| answer.snapshot.as_ref().unwrap().load_stale).await;
     assert!(answer.load.unwrap().known, "the last one is still told");
     assert!(answer.warnings.iter().any(|warning| warning.reason == "LOAD_STALE"));
+}
+
+/// Threads of a process that is not this one, each with its state and CPU.
+fn write_tasks(root: &TempDir, tasks: &[(char, u32)]) {
+    for (i, (state, cpu)) in tasks.iter().enumerate() {
+        let pid = 5_000_000 + i;
+        let folder = root.path().join(format!("proc/{pid}"));
+        fs::create_dir_all(&folder).unwrap();
+        let line = format!(
+            "{pid} (task) {state} 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 50 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 {cpu} 0 0 0"
+        );
+        fs::write(folder.join("stat"), line).unwrap();
+    }
+}
+
+fn has(answer: &v1::GetLoadResponse, reason: &str) -> bool {
+    answer.warnings.iter().any(|warning| warning.reason == reason)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_counted() {
+    let root = tempfile::tempdir().unwrap();
+    write_tasks(&root, &[('R', 2), ('R', 2), ('S', 1), ('D', 0), ('R', 0)]);
+    write(&root, 1);
+    let served = served(root.path()).await;
+    let [(_, channel), _] = served.channels().await;
+    let answer = until(&channel, |answer| answer.load.as_ref().unwrap().known).await;
+    let load = answer.load.as_ref().unwrap();
+    assert_eq!(load.runnable_source(), Source::TaskStates);
+    assert!(load.runnable_taken_at.is_some() && load.cost.is_some_and(|cost| cost > 0.0), "{load:?}");
+    let counted: Vec<_> = load.cpus.iter().map(|cpu| (cpu.cpus.as_str(), cpu.runnable)).collect();
+    assert_eq!(counted, [("0", Some(1)), ("1", Some(0)), ("2", Some(2))], "CPU 3 has no line");
+    assert!(!has(&answer, "LOAD_ESTIMATED"));
+    // Of a CPU without a sample nothing is known, which is said where it is asked about.
+    let unknown = answer.warnings.iter().find(|warning| warning.reason == "LOAD_INCOMPLETE").unwrap();
+    assert_eq!(unknown.cpus, "3");
+    let ask =
+        |allowed: &str| v1::PredictRequest { tasks: 1, allowed: allowed.to_owned(), ..Default::default() };
+    for (allowed, expected) in [("2-3", true), ("0-2", false)] {
+        let answer = placement(&channel).predict(ask(allowed)).await.unwrap().into_inner();
+        let said = answer.warnings.iter().any(|warning| warning.reason == "LOAD_INCOMPLETE");
+        assert_eq!(said, expected, "{allowed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_tasks_cannot_see_is_flagged() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("proc")).unwrap();
+    let stat = |step: u64| {
+        // Stolen half of the time; interrupts a quarter of it.
+        format!(
+            "cpu0 {0} 0 0 {0} 0 0 0 {1}\ncpu1 {0} 0 0 {1} 0 {0} 0 0\ncpu2 0 0 0 {0}\ncpu3 0 0 0 {0}\n",
+            step * 10,
+            step * 20
+        )
+    };
+    let served = served(root.path()).await;
+    let [(_, channel), _] = served.channels().await;
+    let writing = async {
+        for step in 1.. {
+            fs::write(root.path().join("proc/new"), stat(step)).unwrap();
+            fs::rename(root.path().join("proc/new"), root.path().join("proc/stat")).unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let answer = tokio::select! {
+        () = writing => unreachable!(),
+        answer = until(&channel, |answer| has(answer, "CPUS_STOLEN")) => answer,
+    };
+    let cpus = |reason: &str| {
+        answer.warnings.iter().find(|warning| warning.reason == reason).map(|warning| warning.cpus.as_str())
+    };
+    assert_eq!((cpus("CPUS_STOLEN"), cpus("CPUS_INTERRUPTED")), (Some("0"), Some("1")));
+    assert_eq!(cpus("CPUS_REALTIME"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_is_told_of_each_sample_and_of_the_end() {
+    let root = tempfile::tempdir().unwrap();
+    write_tasks(&root, &[('R', 2)]);
+    write(&root, 1);
+    let served = served(root.path()).await;
+    let [(_, channel), (_, other)] = served.channels().await;
+    let watch = v1::WatchLoadRequest { cpus: "1-2".to_owned(), ..Default::default() };
+    let mut stream = load(&channel).watch_load(watch).await.unwrap().into_inner();
+    let every = Some(prost_types::Duration { seconds: 3600, nanos: 0 });
+    let rarely = v1::WatchLoadRequest { every, ..Default::default() };
+    let mut rare = load(&other).watch_load(rarely).await.unwrap().into_inner();
+    rare.message().await.unwrap().unwrap();
+    let mut before = None;
+    for _ in 0..4 {
+        let told = stream.message().await.unwrap().unwrap();
+        let generation = told.snapshot.unwrap().load_generation;
+        // Whoever reads at once may still miss some on a busy machine; it is told how many.
+        assert!(
+            before.is_none_or(|before| generation == before + 1 + told.dropped),
+            "{before:?} {generation}"
+        );
+        let cpus = told.load.unwrap().cpus;
+        assert!(cpus.is_empty() || cpus.iter().all(|cpu| ["1", "2", "1-2"].contains(&cpu.cpus.as_str())));
+        before = Some(generation);
+    }
+    let bad = v1::WatchLoadRequest { cpus: "9".to_owned(), ..Default::default() };
+    assert_eq!(load(&channel).watch_load(bad).await.unwrap_err().code(), Code::InvalidArgument);
+    let every = Some(prost_types::Duration { seconds: -1, nanos: 0 });
+    let bad = v1::WatchLoadRequest { every, ..Default::default() };
+    assert!(load(&channel).watch_load(bad).await.unwrap_err().message().contains("every"));
+
+    served.daemon.stop().await;
+    let ended = rare.message().await.unwrap_err();
+    assert_eq!(ended.code(), Code::Unavailable);
+    assert_eq!(ended.get_error_details().error_info().unwrap().reason, "STOPPING");
 }

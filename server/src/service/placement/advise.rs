@@ -30,6 +30,7 @@ impl Context {
         let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
         let asked_host = host::from_wire(request.host.take(), &mut faults, &mut warnings);
         let asked_kernel = kernel::from_wire(request.kernel.take(), &mut faults);
+        let expected = snapshot::Expected::from_wire(request.expect, &mut faults);
         let asked = advise::from_wire(&request, &mut faults);
         let Some(subject) = self.subject(asked_host, asked_kernel, &mut faults, &mut warnings).await? else {
             return Err(faults.none().err().unwrap_or_else(|| Failure::internal("no host, and no fault")));
@@ -37,10 +38,10 @@ impl Context {
         let question = asked.about(&subject.snapshot, &mut faults, &mut warnings);
         faults.none()?;
         let question = question?;
-        snapshot::expect(request.expect, &subject.snapshot)?;
+        expected.is_met(&subject.snapshot)?;
         subject.modelled()?;
         cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
-        snapshot::warn(&subject.snapshot, &mut warnings);
+        snapshot::warn(&subject.snapshot, &question.allowed, &mut warnings);
 
         let is_small = question.tasks <= SHORT && !question.full;
         let compute = move |snapshot: &Snapshot, stop: &Stop| answer(snapshot, &question, stop);

@@ -24,7 +24,7 @@ impl Context {
         predict::unserved(&request)?;
         let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
         let mut request = request;
-        let expect = request.expect.take();
+        let expected = snapshot::Expected::from_wire(request.expect.take(), &mut faults);
         let asked_host = host::from_wire(request.host.take(), &mut faults, &mut warnings);
         let asked_kernel = kernel::from_wire(request.kernel.take(), &mut faults);
         let asked = predict::from_wire(request, &mut faults);
@@ -34,10 +34,10 @@ impl Context {
         let question = asked.about(&subject.snapshot, &mut faults, &mut warnings);
         faults.none()?;
         let question = question?;
-        snapshot::expect(expect, &subject.snapshot)?;
+        expected.is_met(&subject.snapshot)?;
         subject.modelled()?;
         cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
-        snapshot::warn(&subject.snapshot, &mut warnings);
+        snapshot::warn(&subject.snapshot, &question.allowed, &mut warnings);
 
         let is_small = question.tasks <= SHORT && !question.full;
         let compute = move |snapshot: &Snapshot, stop: &Stop| answer(snapshot, &question, stop);

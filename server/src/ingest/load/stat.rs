@@ -3,11 +3,15 @@
 //! `procfs` reads that file too, but drops the number in front of each line: with a CPU offline, every later one
 //! would be taken for its neighbour.
 
-use berth_model::{cpuset::Cpu, load::CpuLoad};
+use berth_model::cpuset::Cpu;
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 /// From this share of busy time on, a CPU counts as running one task. An estimate: `/proc/stat` tells no counts.
 const BUSY: f64 = 0.5;
+/// From this share on, tasks may have waited all the time.
+const NOT_IDLE: f64 = 0.9;
+/// Up to this share, what ran was passing by.
+const PASSING: f64 = 0.1;
 
 /// One CPU's time since boot, in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,15 +41,18 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// The same for the model, the number of runnable tasks being an estimate.
-    pub fn estimate(&self) -> CpuLoad {
-        CpuLoad { runnable: u32::from(self.utilisation >= BUSY), utilisation: Some(narrow(self.utilisation)) }
+    /// How many tasks were runnable, as far as this tells: an estimate.
+    pub fn estimate(&self) -> u32 {
+        u32::from(self.utilisation >= BUSY)
     }
-}
 
-#[allow(clippy::cast_possible_truncation, reason = "a share needs no more digits")]
-fn narrow(share: f64) -> f32 {
-    share as f32
+    /// What becomes of a number of runnable tasks that was counted earlier: as much of it as this allows.
+    ///
+    /// A CPU that was busy ran at least one task, and one that was idle part of the time had none waiting.
+    pub fn allows(&self, counted: u32) -> u32 {
+        let most = if self.utilisation < NOT_IDLE { u32::from(self.utilisation > PASSING) } else { u32::MAX };
+        counted.clamp(self.estimate(), most.max(self.estimate()))
+    }
 }
 
 /// Reads `proc/stat` below `root`, which is `/` but in tests.
@@ -117,8 +124,26 @@ mod tests {
         assert_eq!(busy.keys().map(|cpu| cpu.number()).collect::<Vec<_>>(), [0, 2]);
         let zero = busy[&Cpu::from(0)];
         assert_eq!((zero.utilisation, zero.irq, zero.steal), (0.8, 0.1, 0.0));
-        assert_eq!(zero.estimate().runnable, 1);
-        assert_eq!(busy[&Cpu::from(2)].estimate().runnable, 0);
+        assert_eq!(zero.estimate(), 1);
+        assert_eq!(busy[&Cpu::from(2)].estimate(), 0);
+    }
+
+    #[test]
+    fn an_old_count_is_held_against_what_was_busy_since() {
+        let busy = |utilisation| Busy { utilisation, steal: 0.0, irq: 0.0 };
+        for (utilisation, counted, allowed) in [
+            (0.0, 3, 0),
+            (0.05, 1, 0),
+            (0.3, 1, 1),
+            (0.3, 0, 0),
+            (0.3, 4, 1),
+            (0.8, 0, 1),
+            (0.8, 2, 1),
+            (0.97, 0, 1),
+            (1.0, 5, 5),
+        ] {
+            assert_eq!(busy(utilisation).allows(counted), allowed, "{counted} at {utilisation}");
+        }
     }
 
     #[test]

@@ -1,0 +1,30 @@
+//! What runs on the host: how busy each CPU was, and which tasks are runnable where.
+//!
+//! * [`stat`]: shares of time from `/proc/stat`.
+//! * [`scan`]: every runnable task, from the states of all threads.
+//! * [`task`]: one thread's line, which it is read from.
+//! * [`owners`]: where the threads of one process or cgroup are, for whoever waits for them.
+//!
+//! Parsing is pure; each reading is a handful of small files below a root that is `/` but in tests.
+
+pub mod owners;
+pub mod scan;
+mod settings;
+pub mod stat;
+pub mod task;
+
+pub use settings::Method;
+pub use stat::Busy;
+
+/// Where a number of runnable tasks comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The scheduler's debug file.
+    Debug,
+    /// The states of all threads.
+    Threads,
+    /// An estimate from utilisation.
+    Estimate,
+    /// Another agent.
+    Reported,
+}
