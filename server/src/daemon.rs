@@ -2,6 +2,7 @@
 
 use crate::{
     config::{Config, Live, Reloader, TextFile, Topology},
+    follow::follow,
     ingest::{self, Hardware, Reader, Settings, kernel::Kernel},
     listen::{self, Access, Socket, Tcp, incoming},
     serve::{self, Health, Listening},
@@ -139,8 +140,9 @@ impl Daemon {
         );
 
         let mut start = JoinSet::new();
+        let (changes, changed) = watch::channel(());
         let sampler = if config.measure_load {
-            let sampler = Sampler::start(config.root.clone(), live.clone(), publisher.clone());
+            let sampler = Sampler::start(config.root.clone(), live.clone(), publisher.clone(), changes);
             Some(sampler.map_err(Error::Sampler)?)
         } else {
             None
@@ -150,14 +152,19 @@ impl Daemon {
         let ready = Ready { tcp: address, uds: socket.as_ref().map(|socket| socket.path().to_owned()) };
         let serving = health.clone();
         start.spawn(async move {
-            let (machine, here) = read(config, &reader, described).await?;
-            publisher.machine(machine, here).await;
+            let is_live = described.is_none();
+            let (machine, here) = read(config.clone(), &reader, described).await?;
+            let known = publisher.machine(machine, here).await;
             serving.serving().await;
             tracing::info!(
                 millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
                 "serving"
             );
-            ready_file.map_or(Ok(()), |path| ready.write(&path))
+            ready_file.map_or(Ok(()), |path| ready.write(&path))?;
+            if is_live {
+                tokio::spawn(follow(config, reader, known, changed, publisher));
+            }
+            Ok(())
         });
         Ok(Self {
             tcp: address,
@@ -268,7 +275,7 @@ async fn described(config: &Config, reader: &Reader) -> Result<Option<Hardware>,
 }
 
 /// Reads the host, and builds what answers rest on.
-async fn read(
+pub(crate) async fn read(
     config: Config,
     reader: &Reader,
     described: Option<Hardware>,

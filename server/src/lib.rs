@@ -7,6 +7,7 @@ pub mod auth;
 pub mod config;
 mod convert;
 mod daemon;
+mod follow;
 pub mod ingest;
 mod layers;
 mod listen;

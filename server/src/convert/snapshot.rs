@@ -1,7 +1,7 @@
 //! What an answer rests on, to the wire, with what to know of it.
 
 use super::{Failure, Faults, Warnings, cpus, load, time};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Machine, Snapshot};
 use berth_model::cpuset::CpuSet;
 use berth_proto::v1;
 use std::time::Duration;
@@ -85,12 +85,23 @@ pub(crate) fn warn_of_cover(snapshot: &Snapshot, warnings: &mut Warnings) {
         );
         warnings.add("SCHED_EXT", said);
     }
+    if is_divided(&snapshot.machine) {
+        let said = "Cpuset partitions divide the host into parts with scheduling domains of their own, which the model does not cover: no verdict is given.";
+        warnings.add("PARTITIONED", said);
+    }
+}
+
+/// Whether some CPUs are balanced apart from others.
+fn is_divided(machine: &Machine) -> bool {
+    let balanced = machine.topology.online().difference(machine.topology.isolated());
+    let mut parts = machine.facts.partitions.iter().filter(|part| !part.isolated);
+    parts.any(|part| !balanced.is_subset(&part.cpus))
 }
 
 /// Whether the model covers the host at all.
 pub(crate) fn is_covered(snapshot: &Snapshot) -> bool {
     let foreign = snapshot.here.as_ref().is_some_and(|here| here.settings.is_foreign_scheduler());
-    !foreign && !snapshot.machine.topology.asymmetric_capacity()
+    !foreign && !snapshot.machine.topology.asymmetric_capacity() && !is_divided(&snapshot.machine)
 }
 
 /// What is assumed of the hardware.

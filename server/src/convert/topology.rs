@@ -24,7 +24,7 @@ pub(crate) fn to_wire(snapshot: &Snapshot, full: bool) -> v1::Topology {
         disallowed: topology.disallowed().to_string(),
         isolated: topology.isolated().to_string(),
         nohz_full: facts.nohz_full.to_string(),
-        partitions: Vec::new(),
+        partitions: facts.partitions.iter().map(partition).collect(),
         packages: topology.units(Level::Package).iter().map(|unit| package(topology, unit)).collect(),
         nodes: (0..topology.nodes().len()).map(|index| node(topology, index)).collect(),
         llcs: topology.units(Level::Llc).iter().map(|unit| llc(topology, facts, unit)).collect(),
@@ -45,6 +45,11 @@ fn source(source: ingest::Source) -> Source {
         ingest::Source::Xml => Source::Xml,
         ingest::Source::Synthetic => Source::Synthetic,
     }
+}
+
+fn partition(partition: &ingest::Partition) -> v1::Partition {
+    let ingest::Partition { cgroup, cpus, isolated } = partition;
+    v1::Partition { cgroup: cgroup.clone(), cpus: cpus.to_string(), isolated: *isolated }
 }
 
 fn package(topology: &Topology, unit: &Unit) -> v1::Package {

@@ -1,5 +1,6 @@
 //! What is told of a host beside what its placement depends on.
 
+use super::Partition;
 use berth_model::cpuset::{Cpu, CpuSet};
 use std::collections::BTreeMap;
 
@@ -30,6 +31,8 @@ pub struct Facts {
     pub core_kinds: Vec<CoreKind>,
     /// CPUs without a timer tick.
     pub nohz_full: CpuSet,
+    /// Parts of the host that load balancing does not leave. Empty if it is one.
+    pub partitions: Vec<Partition>,
     /// NUMA nodes that are named but whose distances are not told, where those of others are.
     pub nodes_without_distances: Vec<u32>,
 }

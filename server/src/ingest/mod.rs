@@ -12,13 +12,17 @@ mod guard;
 mod hwloc;
 pub mod kernel;
 pub mod load;
+mod marks;
 mod parcel;
+pub mod partitions;
 mod reader;
 mod settings;
 pub mod sysfs;
 
 pub use facts::{Cache, CoreKind, Facts, Source};
 pub use guard::{MAX_XML_BYTES, Refused};
+pub use marks::Marks;
+pub use partitions::Partition;
 pub use reader::{Error, Reader};
 pub use settings::Settings;
 

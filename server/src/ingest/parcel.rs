@@ -176,6 +176,7 @@ impl Parcel {
             caches: caches.collect::<Result<_, _>>()?,
             core_kinds: kinds.collect::<Result<_, _>>()?,
             nohz_full: CpuSet::new(),
+            partitions: Vec::new(),
             nodes_without_distances: self.nodes_without_distances,
         };
         Ok(Hardware { description, facts })

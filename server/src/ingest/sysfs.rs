@@ -1,7 +1,10 @@
 //! What the kernel says of its own CPUs and NUMA nodes, where it knows better than hwloc: which nodes have CPUs,
 //! distances, which CPUs are offline, isolated or without a tick.
 
-use super::Hardware;
+use super::{
+    Hardware,
+    partitions::{self, Partition},
+};
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     topology::NodeDescription,
@@ -17,12 +20,16 @@ use std::{
 pub struct Sysfs {
     /// Nodes by number.
     pub nodes: BTreeMap<u32, Node>,
+    /// CPUs that are online.
+    pub online: CpuSet,
     /// CPUs that are present and not online.
     pub offline: CpuSet,
     /// CPUs cut off from load balancing, by `isolcpus=` or by an isolated cpuset partition.
     pub isolated: CpuSet,
     /// CPUs without a timer tick.
     pub nohz_full: CpuSet,
+    /// Parts of the host that load balancing does not leave.
+    pub partitions: Vec<Partition>,
 }
 
 /// A NUMA node.
@@ -40,12 +47,20 @@ impl Sysfs {
         let cpu = root.join("sys/devices/system/cpu");
         let cgroup = root.join("sys/fs/cgroup");
         let isolated = cpus(&cpu.join("isolated")).unwrap_or_default();
-        let partitions = cpus(&cgroup.join("cpuset.cpus.isolated")).unwrap_or_default();
+        let isolated = isolated.union(&cpus(&cgroup.join("cpuset.cpus.isolated")).unwrap_or_default());
         let online = cpus(&cpu.join("online")).unwrap_or_default();
+        let partitions = partitions::read(root, &online);
+        // Kernels before 6.6 do not tell the root cgroup which are isolated.
+        let isolated = partitions
+            .iter()
+            .filter(|part| part.isolated)
+            .fold(isolated, |isolated, part| isolated.union(&part.cpus));
         Self {
             nodes: nodes(&root.join("sys/devices/system/node")),
             offline: cpus(&cpu.join("present")).unwrap_or_default().difference(&online),
-            isolated: isolated.union(&partitions),
+            online,
+            isolated,
+            partitions,
             nohz_full: cpus(&cpu.join("nohz_full")).unwrap_or_default(),
         }
     }
@@ -53,6 +68,10 @@ impl Sysfs {
     /// Puts what was read in place of what hwloc made of it.
     pub fn correct(&self, hardware: &mut Hardware) {
         let description = &mut hardware.description;
+        // One that went offline while hwloc read the host.
+        if description.pus.iter().any(|pu| self.online.contains(pu.cpu)) {
+            description.pus.retain(|pu| self.online.contains(pu.cpu));
+        }
         for pu in &mut description.pus {
             let own = self.nodes.iter().find(|(_, node)| node.cpus.contains(pu.cpu));
             if let Some((&id, _)) = own {
@@ -63,6 +82,7 @@ impl Sysfs {
         description.offline.extend_from(&self.offline.difference(&online));
         description.isolated = self.isolated.clone();
         hardware.facts.nohz_full = self.nohz_full.clone();
+        hardware.facts.partitions = self.partitions.clone();
 
         let square = self.nodes.values().all(|node| node.distances.len() == self.nodes.len());
         let named: BTreeSet<u32> = description.pus.iter().map(|pu| pu.node).collect();

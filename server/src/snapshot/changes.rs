@@ -23,6 +23,9 @@ pub(super) fn between(before: (&Machine, &Here), after: (&Machine, &Here)) -> Ve
         "are no longer in berthd's own cpuset",
         "are in berthd's own cpuset again",
     );
+    if before.0.facts.partitions != after.0.facts.partitions {
+        changes.push("Cpusets divide the host into other parts than before.".to_owned());
+    }
     let (old, new) = (&before.1.settings, &after.1.settings);
     texts(&mut changes, "SMT is", &old.smt_control, &new.smt_control);
     if old.sched_ext != new.sched_ext {

@@ -47,12 +47,15 @@ pub(crate) struct Sample {
 pub(crate) struct Handle(mpsc::Sender<News>);
 
 impl Handle {
-    /// The hardware was read, for the first time or anew. Returns once every reader sees it.
-    pub(crate) async fn machine(&self, machine: Machine, here: Here) {
+    /// The hardware was read, for the first time or anew. Returns what was published once every reader sees it.
+    pub(crate) async fn machine(&self, machine: Machine, here: Here) -> (Arc<Machine>, Arc<Here>) {
+        let (machine, here) = (Arc::new(machine), Arc::new(here));
         let (published, done) = oneshot::channel();
-        self.send(News::Machine { machine: Arc::new(machine), here: Arc::new(here), published }).await;
+        let news = News::Machine { machine: Arc::clone(&machine), here: Arc::clone(&here), published };
+        self.send(news).await;
         // The publisher ends with the daemon: see `send`.
         let _ = done.await;
+        (machine, here)
     }
 
     /// A sample was taken. For a thread that may block.

@@ -1,4 +1,4 @@
-//! The thread that takes a sample of the load at each interval. It has a thread of its own so that its CPU time, the
+//! The thread that takes a sample of the load at each interval, and notices when the host changes. It has a thread of its own so that its CPU time, the
 //! kernel's part included, is known exactly.
 
 use super::{
@@ -8,10 +8,13 @@ use super::{
 };
 use crate::{
     config::Live,
-    ingest::load::{
-        Method, Source,
-        scan::{self, Scanner},
-        stat::{self, Reading},
+    ingest::{
+        Marks,
+        load::{
+            Method, Source,
+            scan::{self, Scanner},
+            stat::{self, Reading},
+        },
     },
 };
 use std::{
@@ -21,6 +24,7 @@ use std::{
     thread,
     time::{Duration, Instant, SystemTime},
 };
+use tokio::sync::watch;
 
 /// After a source failed, it is tried again after this time.
 const TRY_AGAIN: Duration = Duration::from_secs(60);
@@ -30,28 +34,44 @@ const TRY_AGAIN: Duration = Duration::from_secs(60);
 pub(crate) struct Sampler(#[allow(dead_code, reason = "dropping it ends the thread")] mpsc::Sender<()>);
 
 impl Sampler {
-    /// Starts it for the host whose `proc` lies below `root`.
+    /// Starts it for the host whose `proc` and `sys` lie below `root`. It tells by `changed` when the host is no longer
+    /// as it was.
     ///
     /// # Errors
     ///
     /// If no thread can be started.
-    pub(crate) fn start(root: PathBuf, live: Live, publisher: Handle) -> io::Result<Self> {
+    pub(crate) fn start(
+        root: PathBuf,
+        live: Live,
+        publisher: Handle,
+        changed: watch::Sender<()>,
+    ) -> io::Result<Self> {
         let (running, ended) = mpsc::channel();
+        // Before the host is read for the first time: what changes from now on is noticed.
+        let marks = Marks::read(&root);
         thread::Builder::new()
             .name("sampler".to_owned())
-            .spawn(move || run(&root, &live, &publisher, &ended))?;
+            .spawn(move || run(State::new(&root, marks), &live, &publisher, &changed, &ended))?;
         Ok(Self(running))
     }
 }
 
-fn run(root: &Path, live: &Live, publisher: &Handle, ended: &mpsc::Receiver<()>) {
-    let mut state = State::new(root);
+fn run(
+    mut state: State<'_>,
+    live: &Live,
+    publisher: &Handle,
+    changed: &watch::Sender<()>,
+    ended: &mpsc::Receiver<()>,
+) {
     let mut next = Instant::now();
     loop {
         let settings = &live.now().load;
         state.budget.settle(settings.cost_limit);
         if let Some(sample) = state.sample(settings.source) {
             publisher.sample(sample);
+        }
+        if state.has_changed() {
+            changed.send_replace(());
         }
         next = (next + settings.sample_interval).max(Instant::now());
         let wait = next.saturating_duration_since(Instant::now());
@@ -64,6 +84,7 @@ fn run(root: &Path, live: &Live, publisher: &Handle, ended: &mpsc::Receiver<()>)
 struct State<'a> {
     root: &'a Path,
     budget: Budget,
+    marks: Marks,
     before: Option<(Reading, Instant)>,
     counted: Option<Counted>,
     scanner: Scanner,
@@ -73,10 +94,11 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(root: &'a Path) -> Self {
+    fn new(root: &'a Path, marks: Marks) -> Self {
         Self {
             root,
             budget: Budget::new(),
+            marks,
             before: None,
             counted: None,
             scanner: Scanner::new(root, std::process::id()),
@@ -84,6 +106,12 @@ impl<'a> State<'a> {
             stat_failing: false,
             scan_failing: false,
         }
+    }
+
+    /// Whether the host is no longer as it was the last time.
+    fn has_changed(&mut self) -> bool {
+        let now = Marks::read(self.root);
+        now != std::mem::replace(&mut self.marks, now.clone())
     }
 
     /// Looks at the host. Nothing the first time, since a share of time takes two readings.

@@ -12,6 +12,7 @@ mod explain;
 mod health;
 mod here;
 mod hostile;
+mod hotplug;
 mod imports;
 mod limits;
 mod load;

@@ -48,6 +48,7 @@ pub(super) fn hardware(topology: &Topology, source: Source) -> Result<Hardware, 
         caches: cores::caches(topology, &pus),
         core_kinds: cores::told_apart(kinds),
         nohz_full: CpuSet::new(),
+        partitions: Vec::new(),
         nodes_without_distances: numa.without_distances,
     };
     Ok(Hardware { description, facts })

@@ -1,0 +1,105 @@
+//! The host changes while the daemon runs: what the kernel tells of it comes from a tree that the test writes, the
+//! rest from this machine.
+
+use crate::support::{Served, placement, topology};
+use berth_model::cpuset::CpuSet;
+use berth_proto::v1;
+use std::{fs, path::Path, time::Duration};
+use tonic::{Code, Streaming};
+
+fn write(root: &Path, file: &str, text: &str) {
+    let path = root.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // In one step, as the kernel's files change.
+    let new = path.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+async fn next(stream: &mut Streaming<v1::WatchTopologyResponse>) -> v1::WatchTopologyResponse {
+    let next = tokio::time::timeout(Duration::from_secs(20), stream.message()).await;
+    next.expect("the change is noticed").unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_change_is_a_generation_that_watchers_are_told_of() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().to_owned();
+    let online = CpuSet::parse(fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim()).unwrap();
+    let last = online.iter().last().unwrap();
+    write(&path, "sys/devices/system/cpu/online", &online.to_string());
+    write(&path, "sys/devices/system/cpu/present", &online.to_string());
+    write(&path, "sys/kernel/sched_ext/state", "disabled");
+    let change = path.clone();
+    let mut served = Served::begin(&["--sample-interval", "100ms"], |config| config.root = change).await;
+    served.daemon.ready().await.unwrap();
+    let [(_, channel), (_, other)] = served.channels().await;
+    let watch = v1::WatchTopologyRequest::default();
+    let mut stream = topology(&other).watch_topology(watch).await.unwrap().into_inner();
+    let first = next(&mut stream).await;
+    assert_eq!((first.generation, first.changes.len()), (1, 0));
+    assert_eq!(first.topology.unwrap().online, online.to_string());
+
+    write(&path, "sys/devices/system/cpu/isolated", &last.to_string());
+    let told = next(&mut stream).await;
+    assert_eq!((told.generation, told.dropped), (2, 0));
+    assert_eq!(told.changes, [format!("CPUs {last} are cut off from load balancing.")]);
+    assert_eq!(told.topology.unwrap().isolated, last.to_string());
+    // Whoever has seen the former generation is told that it has moved.
+    let expect = Some(v1::Expect { topology_generation: 1, ..Default::default() });
+    let request = v1::PredictRequest { tasks: 1, allowed: online.to_string(), expect, ..Default::default() };
+    assert_eq!(placement(&channel).predict(request).await.unwrap_err().code(), Code::Aborted);
+
+    write(&path, "sys/devices/system/cpu/isolated", "");
+    assert_eq!(next(&mut stream).await.changes, [format!("CPUs {last} are balanced again.")]);
+
+    write(&path, "sys/devices/system/cpu/smt/control", "off");
+    assert_eq!(next(&mut stream).await.changes, ["SMT is off and was not told."]);
+
+    write(&path, "sys/kernel/sched_ext/root/ops", "lavd");
+    write(&path, "sys/kernel/sched_ext/state", "enabled");
+    let mut told = next(&mut stream).await;
+    while told.changes != ["The sched_ext scheduler lavd took charge."] {
+        // The name was there before the state.
+        told = next(&mut stream).await;
+    }
+    let request = v1::PredictRequest { tasks: 1, allowed: online.to_string(), ..Default::default() };
+    let answer = placement(&channel).predict(request).await.unwrap().into_inner();
+    assert!(answer.warnings.iter().any(|warning| warning.reason == "SCHED_EXT"), "{:?}", answer.warnings);
+    write(&path, "sys/kernel/sched_ext/state", "disabled");
+    let told = next(&mut stream).await;
+    assert_eq!(told.changes, ["The kernel's own scheduler is in charge again."]);
+
+    if online.len() < 2 {
+        println!("not tested here: this machine has one CPU, which cannot go");
+        return;
+    }
+    let mut left = online.clone();
+    left.remove(last);
+    // A cpuset that takes a CPU for itself divides the host.
+    write(&path, "sys/fs/cgroup/cgroup.controllers", "cpuset");
+    write(&path, "sys/fs/cgroup/part/cpuset.cpus.partition", "root");
+    write(&path, "sys/fs/cgroup/part/cpuset.cpus.effective", &last.to_string());
+    write(&path, "sys/fs/cgroup/cpuset.cpus.effective", &left.to_string());
+    let mut told = next(&mut stream).await;
+    while told.topology.as_ref().unwrap().partitions.is_empty() {
+        told = next(&mut stream).await;
+    }
+    assert!(told.changes.contains(&"Cpusets divide the host into other parts than before.".to_owned()));
+    let part = &told.topology.unwrap().partitions[0];
+    assert_eq!((part.cgroup.as_str(), part.cpus.clone(), part.isolated), ("/part", last.to_string(), false));
+    let request = v1::PredictRequest { tasks: 1, allowed: left.to_string(), ..Default::default() };
+    let answer = placement(&channel).predict(request).await.unwrap().into_inner();
+    assert!(answer.warnings.iter().any(|warning| warning.reason == "PARTITIONED"), "{:?}", answer.warnings);
+
+    write(&path, "sys/devices/system/cpu/online", &left.to_string());
+    let mut told = next(&mut stream).await;
+    while told.topology.as_ref().unwrap().online != left.to_string() {
+        told = next(&mut stream).await;
+    }
+    assert!(told.changes.contains(&format!("CPUs {last} went offline.")), "{:?}", told.changes);
+    assert_eq!(told.topology.unwrap().offline, last.to_string());
+    write(&path, "sys/devices/system/cpu/online", &online.to_string());
+    let told = next(&mut stream).await;
+    assert!(told.changes.contains(&format!("CPUs {last} came online.")), "{:?}", told.changes);
+}
