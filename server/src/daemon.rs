@@ -1,10 +1,16 @@
 //! The daemon: listens, reads the host, serves, stops.
 
 use crate::{
-    config::{Config, Live, Reloader, TextFile, Topology},
+    admin::Admin,
+    config::{Config, Live, Reloader, Stop, TextFile, Topology},
     follow::follow,
     ingest::{self, Hardware, Reader, Settings, kernel::Kernel},
+    layers::{
+        Layers, admission::Admission, authentication::Authentication, deadline::Deadline, metrics::Counting,
+        presence::Presences, request_id::RequestIds,
+    },
     listen::{self, Access, Socket, Tcp, incoming},
+    metrics::{self, Facts, Metrics, Requests},
     serve::{self, Health, Listening},
     service::{Context, Pool},
     shares::Shares,
@@ -12,7 +18,7 @@ use crate::{
         Choice, Here, Machine, Sampler,
         publisher::{self, Handle},
     },
-    telemetry,
+    systemd, telemetry,
 };
 use berth_model::topology;
 use std::{
@@ -20,7 +26,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 use tokio::{
     sync::watch,
@@ -29,6 +35,11 @@ use tokio::{
 
 /// Hosts that are not here, asked about at a time.
 const FOREIGN_AT_A_TIME: usize = 2;
+
+/// How often it is looked whether requests are answered still, when the daemon is to stop.
+const DRAIN_POLL: Duration = Duration::from_millis(5);
+/// How long connections may take to end after their last answer.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why the daemon does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +92,10 @@ pub struct Daemon {
     start: JoinSet<Result<(), Error>>,
     sampler: Option<Sampler>,
     publisher: Handle,
+    /// What goes on beside, until the daemon is gone.
+    background: JoinSet<()>,
+    admin: Option<SocketAddr>,
+    requests: Requests,
     live: Live,
     reloader: Reloader,
 }
@@ -105,37 +120,70 @@ impl Daemon {
         };
         let access = Access { mode: listen.uds_mode, group: listen.uds_group };
         let uds = listen.uds.as_deref().map(|path| Socket::bind(path, access)).transpose()?;
+        let admin = match config.sections.admin.listen {
+            Some(address) => Some(listen::admin(address).await?),
+            None => None,
+        };
         let (tcp, address) = tcp.unzip();
         let (socket, uds) = uds.unzip();
+        let (admin, admin_address) = admin.unzip();
 
+        let mut registry = metrics::registry();
+        let metrics = Metrics::new(&mut registry);
         let (publisher, current) = publisher::start(live.clone());
+        let sheds = &metrics.sheds;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let context = Arc::new(Context {
             current,
             reader: reader.clone(),
-            foreign: Pool::new(FOREIGN_AT_A_TIME, "questions about other hosts or kernels"),
-            long: Pool::new(std::thread::available_parallelism().map_or(1, usize::from), "long questions"),
+            foreign: Pool::new(
+                FOREIGN_AT_A_TIME,
+                "questions about other hosts or kernels",
+                sheds.of("foreign"),
+            ),
+            long: Pool::new(cores, "long questions", sheds.of("long")),
             live: live.clone(),
             started_at: SystemTime::now(),
+            metrics,
         });
+        registry.register_collector(Box::new(Facts(Arc::clone(&context))));
+        let requests = context.metrics.requests.clone();
         let health = Health::new().await;
-        let routes = serve::routes(context, &health, &live);
+        let admission = Admission::new(live.clone(), context.metrics.sheds.clone());
+        let routes = serve::routes(context, &health);
         let places = Shares::default();
         let (stop, stopped) = watch::channel(false);
+        let layers = Layers {
+            presences: Presences(live.clone()),
+            ids: RequestIds::new(),
+            counting: Counting { requests: requests.clone(), stopped },
+            authentication: Authentication(live.clone()),
+            admission,
+            deadline: Deadline(live.clone()),
+        };
         let mut servers = JoinSet::new();
         if let Some(listener) = tcp {
             let needs_certificate = config.sections.tls.client_ca.is_some();
             let incoming = incoming(Tcp { listener, needs_certificate }, places.clone(), live.clone());
-            let listening = Listening { incoming, tls, live: live.clone() };
-            servers.spawn(listening.serve(routes.clone(), stopped.clone()));
+            let listening = Listening { incoming, tls, layers: layers.clone() };
+            servers.spawn(listening.serve(routes.clone()));
         }
         if let Some(listener) = uds {
             let incoming = incoming(listener, places, live.clone());
-            let listening = Listening { incoming, tls: None, live: live.clone() };
-            servers.spawn(listening.serve(routes, stopped));
+            let listening = Listening { incoming, tls: None, layers };
+            servers.spawn(listening.serve(routes));
+        }
+        // They end with the daemon.
+        let mut background = JoinSet::new();
+        background.spawn(systemd::watchdog());
+        if let Some(listener) = admin {
+            let admin = Admin { registry: Arc::new(registry), health: health.clone(), live: live.clone() };
+            background.spawn(admin.serve(listener));
         }
         tracing::info!(
             tcp = address.map(tracing::field::display),
             uds = socket.as_ref().map(|socket| tracing::field::display(socket.path().display())),
+            admin = admin_address.map(tracing::field::display),
             "listening"
         );
 
@@ -149,7 +197,8 @@ impl Daemon {
         };
         let publishes = publisher.clone();
         let ready_file = listen.ready_file.clone();
-        let ready = Ready { tcp: address, uds: socket.as_ref().map(|socket| socket.path().to_owned()) };
+        let uds = socket.as_ref().map(|socket| socket.path().to_owned());
+        let ready = Ready { tcp: address, uds, admin: admin_address };
         let serving = health.clone();
         start.spawn(async move {
             let is_live = described.is_none();
@@ -160,7 +209,10 @@ impl Daemon {
                 millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
                 "serving"
             );
-            ready_file.map_or(Ok(()), |path| ready.write(&path))?;
+            if let Some(path) = ready_file {
+                ready.write(&path)?;
+            }
+            systemd::ready();
             if is_live {
                 tokio::spawn(follow(config, reader, known, changed, publisher));
             }
@@ -175,6 +227,9 @@ impl Daemon {
             start,
             sampler,
             publisher: publishes,
+            background,
+            admin: admin_address,
+            requests,
             live,
             reloader,
         })
@@ -188,6 +243,16 @@ impl Daemon {
     /// The unix socket that it listens on.
     pub fn uds(&self) -> Option<&Path> {
         self.socket.as_ref().map(Socket::path)
+    }
+
+    /// The admin address that it listens on.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
+    /// Requests that are being answered.
+    pub fn in_flight(&self) -> i64 {
+        self.requests.in_flight()
     }
 
     /// Waits until it serves.
@@ -214,11 +279,27 @@ impl Daemon {
         }
     }
 
-    /// Takes what can be changed while it runs from a newer configuration, and logs what was and what was not.
-    pub fn reload(&mut self, newer: &Config) {
+    /// Takes what can be changed while it runs from the configuration that was read again, and logs what was and what
+    /// was not. One that is wrong changes nothing.
+    pub fn reload(&mut self, read: Result<Config, Stop>) {
+        if self.health.is_serving() {
+            systemd::reloading();
+        }
+        match read {
+            Ok(newer) => self.take(&newer),
+            Err(stop) => {
+                stop.problems().iter().for_each(|problem| tracing::error!("{problem}"));
+                tracing::error!("the configuration is wrong: nothing was changed");
+            }
+        }
+        if self.health.is_serving() {
+            systemd::ready();
+        }
+    }
+
+    fn take(&mut self, newer: &Config) {
         let reloaded = self.reloader.reload(newer);
-        let log = &self.live.now().log;
-        telemetry::set_filter(&log.filter);
+        telemetry::set_filter(&self.live.now().log.filter);
         for line in &reloaded.changed {
             tracing::info!("{line}");
         }
@@ -240,11 +321,29 @@ impl Daemon {
         // Streams of snapshots end with it.
         self.publisher.end().await;
         let _ = self.stop.send(true);
-        let all = async { while self.servers.join_next().await.is_some() {} };
         let limit = self.live.now().limits.shutdown_timeout;
-        if tokio::time::timeout(limit, all).await.is_err() {
-            tracing::warn!(?limit, "requests were cut off");
-            self.servers.abort_all();
+        systemd::stopping(limit + LAST_WORDS);
+        if tokio::time::timeout(limit, self.drained()).await.is_err() {
+            tracing::warn!(?limit, in_flight = self.requests.in_flight(), "requests were cut off");
+        }
+        self.servers.abort_all();
+        self.background.abort_all();
+    }
+
+    /// Waits until every connection has ended; those on which nothing is asked are not waited for.
+    async fn drained(&mut self) {
+        let requests = self.requests.clone();
+        let answered = async {
+            while requests.in_flight() > 0 {
+                tokio::time::sleep(DRAIN_POLL).await;
+            }
+            // The last answers are on their way out still.
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        let closed = async { while self.servers.join_next().await.is_some() {} };
+        tokio::select! {
+            () = closed => {}
+            () = answered => {}
         }
     }
 }
@@ -323,6 +422,7 @@ fn build(config: &Config, mut hardware: Hardware, live: bool) -> Result<(Machine
 struct Ready {
     tcp: Option<SocketAddr>,
     uds: Option<PathBuf>,
+    admin: Option<SocketAddr>,
 }
 
 impl Ready {
@@ -332,6 +432,7 @@ impl Ready {
             "pid": std::process::id(),
             "tcp": self.tcp.map(|address| address.to_string()),
             "uds": self.uds.as_ref().map(|path| path.to_string_lossy()),
+            "admin": self.admin.map(|address| address.to_string()),
         });
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");

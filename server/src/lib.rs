@@ -3,6 +3,8 @@
 //!
 //! [`ingest`] reads → `snapshot` is published by one task → `service` answers from it, through `convert` → tonic.
 
+mod admin;
+mod audit;
 pub mod auth;
 pub mod config;
 mod convert;
@@ -11,10 +13,12 @@ mod follow;
 pub mod ingest;
 mod layers;
 mod listen;
+mod metrics;
 mod serve;
 mod service;
 mod shares;
 mod snapshot;
+mod systemd;
 pub mod telemetry;
 
 pub use daemon::{Daemon, Error, check};

@@ -84,7 +84,7 @@ async fn serve(config: Config, arguments: Vec<OsString>) -> anyhow::Result<()> {
             _ = hangup.recv() => {}
             ended = run => return ended.context("berthd ended by itself"),
         }
-        reload(&mut daemon, &arguments);
+        daemon.reload(Config::try_from_args(&arguments));
     };
     tracing::info!(signal, "stopping");
     tokio::select! {
@@ -94,21 +94,6 @@ async fn serve(config: Config, arguments: Vec<OsString>) -> anyhow::Result<()> {
         _ = interrupt.recv() => {}
     }
     Ok(())
-}
-
-/// Reads the configuration again. One that is wrong changes nothing.
-fn reload(daemon: &mut Daemon, arguments: &[OsString]) {
-    match Config::try_from_args(arguments) {
-        Ok(newer) => daemon.reload(&newer),
-        Err(Stop::Invalid(invalid)) => {
-            for problem in &invalid.0 {
-                tracing::error!("{problem}");
-            }
-            tracing::error!(problems = invalid.0.len(), "the configuration is wrong: nothing was changed");
-        }
-        // The arguments were right when the daemon was started.
-        Err(Stop::Said(said)) => tracing::error!(%said, "the configuration is wrong: nothing was changed"),
-    }
 }
 
 /// Each connection needs a file descriptor, of which shells and service managers give 1024 at first. If more cannot be

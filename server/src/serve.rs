@@ -1,12 +1,8 @@
 //! The gRPC server: services in their layers, health and reflection beside them.
 
 use crate::{
-    config::Live,
     convert::MAX_REQUEST_BYTES,
-    layers::{
-        admission::Admission, authentication::Authentication, deadline::Deadline, presence::Presences,
-        request_id::RequestIds,
-    },
+    layers::Layers,
     listen::Incoming,
     service::{Berth, Context},
 };
@@ -18,14 +14,20 @@ use berth_proto::{
         topology_service_server::TopologyServiceServer,
     },
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
 };
 use tonic::{
     server::NamedService,
-    service::{LayerExt, Routes},
+    service::Routes,
     transport::{Error, Server, ServerTlsConfig},
 };
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -53,56 +55,57 @@ const NAMES: [&str; 6] = [
 
 /// Says whether the daemon serves. `HoldService` never does yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Health(HealthReporter);
+pub(crate) struct Health {
+    reporter: HealthReporter,
+    is_serving: Arc<AtomicBool>,
+}
 
 impl Health {
     /// NOT_SERVING.
     pub(crate) async fn new() -> Self {
-        let health = Self(HealthReporter::new());
+        let health = Self { reporter: HealthReporter::new(), is_serving: Arc::default() };
         health.not_serving().await;
         health
+    }
+
+    /// Whether questions are answered.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.is_serving.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn serving(&self) {
         let served = NAMES.iter().filter(|name| **name != HoldServiceServer::<Berth>::NAME);
         for name in served {
-            self.0.set_service_status(*name, ServingStatus::Serving).await;
+            self.reporter.set_service_status(*name, ServingStatus::Serving).await;
         }
+        self.is_serving.store(true, Ordering::Relaxed);
     }
 
     pub(crate) async fn not_serving(&self) {
+        self.is_serving.store(false, Ordering::Relaxed);
         for name in NAMES {
-            self.0.set_service_status(name, ServingStatus::NotServing).await;
+            self.reporter.set_service_status(name, ServingStatus::NotServing).await;
         }
     }
 }
 
-/// Every service. Those of berth.v1 share one limit.
-pub(crate) fn routes(context: Arc<Context>, health: &Health, live: &Live) -> Routes {
+/// Every service.
+pub(crate) fn routes(context: Arc<Context>, health: &Health) -> Routes {
     let berth = Berth(context);
-    // Layer order, outermost first: presence, request id (see `Listening`), authentication, admission, deadline.
-    let authentication = Authentication(live.clone());
-    let (admission, deadline) = (Admission::new(live.clone()), Deadline(live.clone()));
-    macro_rules! guarded {
+    macro_rules! bounded {
         ($server:ident) => {
-            authentication.named_layer(
-                admission.named_layer(
-                    deadline.named_layer(
-                        $server::new(berth.clone()).max_decoding_message_size(MAX_REQUEST_BYTES),
-                    ),
-                ),
-            )
+            $server::new(berth.clone()).max_decoding_message_size(MAX_REQUEST_BYTES)
         };
     }
     let mut routes = Routes::builder();
     routes
-        .add_service(guarded!(PlacementServiceServer))
-        .add_service(guarded!(TopologyServiceServer))
-        .add_service(guarded!(LoadServiceServer))
-        .add_service(guarded!(InfoServiceServer))
-        .add_service(guarded!(HoldServiceServer))
+        .add_service(bounded!(PlacementServiceServer))
+        .add_service(bounded!(TopologyServiceServer))
+        .add_service(bounded!(LoadServiceServer))
+        .add_service(bounded!(InfoServiceServer))
+        .add_service(bounded!(HoldServiceServer))
         .add_service(tonic_health::pb::health_server::HealthServer::new(
-            tonic_health::server::HealthService::from_health_reporter(health.0.clone()),
+            tonic_health::server::HealthService::from_health_reporter(health.reporter.clone()),
         ));
     // The descriptors are fixed at build time, and a test lists them: an error cannot come up at run time.
     match reflection().build_v1() {
@@ -131,12 +134,12 @@ fn reflection() -> tonic_reflection::server::Builder<'static> {
 pub(crate) struct Listening<S> {
     pub(crate) incoming: Incoming<S>,
     pub(crate) tls: Option<ServerTlsConfig>,
-    pub(crate) live: Live,
+    pub(crate) layers: Layers,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<S> {
     /// Serves until it is stopped.
-    pub(crate) async fn serve(self, routes: Routes, stopped: watch::Receiver<bool>) -> Result<(), Error> {
+    pub(crate) async fn serve(self, routes: Routes) -> Result<(), Error> {
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE.0))
             .http2_keepalive_timeout(Some(KEEPALIVE.1))
@@ -148,7 +151,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<S> {
         if let Some(tls) = self.tls {
             server = server.tls_config(tls)?;
         }
-        let mut server = server.layer(Presences(self.live)).layer(RequestIds::new());
+        let stopped = self.layers.counting.stopped.clone();
+        let mut server = server.layer(self.layers);
         server.add_routes(routes).serve_with_incoming_shutdown(self.incoming, told(stopped)).await
     }
 }

@@ -56,4 +56,13 @@ pub(super) fn sections(sections: &Sections, values: &Values, problems: &mut Prob
             format!("{given} and no unix socket leave nothing to listen on; leave one out")
         });
     }
+    if let Some(address) = sections.admin.listen
+        && sections.admin.change_log
+        && !address.ip().is_loopback()
+    {
+        let given = values.get("admin.change_log").map(ToString::to_string).unwrap_or_default();
+        problems.add(format!(
+            "{given}: every host that reaches {address} could change what is logged; expected false, or an admin address on loopback"
+        ));
+    }
 }

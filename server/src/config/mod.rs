@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! /// The longest that a request may take; a caller's own deadline counts if it is shorter.
-//! deadline: Duration = Setting::new("deadline", "TIME", parse::time(ms(1), s(3600))).or("30s").live();
+//! deadline: Duration = Setting::new("deadline", "TIME", parse::time(ms(1)..=s(3600))).or("30s").live();
 //! ```
 //!
 //! From this line come the key `limits.deadline` of the file, the flag `--deadline`, the variable `BERTH_DEADLINE`,
@@ -95,6 +95,16 @@ pub enum Stop {
     Said(Box<clap::Error>),
     /// Something is wrong.
     Invalid(Invalid),
+}
+
+impl Stop {
+    /// What is wrong, a sentence each.
+    pub fn problems(&self) -> Vec<String> {
+        match self {
+            Self::Said(said) => vec![said.to_string()],
+            Self::Invalid(invalid) => invalid.0.clone(),
+        }
+    }
 }
 
 /// Everything that is wrong with a configuration, a sentence each.

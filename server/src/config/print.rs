@@ -19,8 +19,7 @@ pub(super) const EXAMPLE: &str = "example-config";
 const ABOUT: &str = "\
 Answers over gRPC where this host's kernel would put new tasks, and where they should go instead.
 
-It listens on loopback TCP and on a unix socket. Ask it with `berth`, or with any gRPC client; the server has
-reflection:
+It listens on loopback TCP and on a unix socket. Ask it with `berth`, or with any gRPC client: it has reflection.
 
   grpcurl -plaintext -d '{\"tasks\": 8}' 127.0.0.1:7117 berth.v1.PlacementService/Predict
   grpcurl -plaintext -unix /run/berth/berthd.sock berth.v1.InfoService/GetInfo
@@ -49,6 +48,7 @@ pub(super) fn command() -> Command {
                 .long(CONFIG)
                 .value_name("FILE")
                 .env(variable(CONFIG))
+                .hide_env_values(true)
                 .default_value(file::DEFAULT)
                 .help("Read the settings from this TOML file")
                 .long_help("Read the settings from this TOML file.\n\nThe default is read if it is there; another one has to be. `none` reads no file."),
@@ -82,12 +82,17 @@ fn value_flag(section: &str, about: &About) -> Arg {
     if about.default != NONE {
         let _ = write!(long, "\n\n[default: {}]", about.default);
     }
-    let short = about.paragraphs().into_iter().next().unwrap_or_default();
+    let first = about.paragraphs().into_iter().next().unwrap_or_default();
+    let mut short = first.trim_end_matches('.').to_owned();
+    if about.default != NONE {
+        let _ = write!(short, " [default: {}]", about.default);
+    }
     let arg = Arg::new(format!("{section}.{}", about.key))
         .long(about.flag)
         .value_name(about.value_name)
         .env(about.variable())
-        .help(short.trim_end_matches('.').to_owned())
+        .hide_env_values(true)
+        .help(short)
         .long_help(long);
     match about.form {
         Form::List => arg.action(ArgAction::Append),
@@ -100,6 +105,7 @@ fn off_flag(about: &About) -> Arg {
     Arg::new(off(about))
         .long(off(about))
         .env(variable(&off(about)))
+        .hide_env_values(true)
         .action(ArgAction::SetTrue)
         .value_parser(BoolishValueParser::new())
         .help(format!("The same as --{} {NONE}", about.flag))

@@ -12,6 +12,7 @@ use crate::{
     },
     config::Live,
     convert::Failure,
+    metrics::Sheds,
     shares::{Full, Share, Shares},
 };
 use http::{Request, Response};
@@ -30,11 +31,14 @@ pub(crate) struct Admission {
     answers: Shares,
     streams: Shares,
     bytes: Shares,
+    sheds: Sheds,
 }
 
 impl Admission {
-    pub(crate) fn new(live: Live) -> Self {
-        Self { live, answers: Shares::default(), streams: Shares::default(), bytes: Shares::default() }
+    /// `sheds` counts what is refused.
+    pub(crate) fn new(live: Live, sheds: Sheds) -> Self {
+        let (answers, streams, bytes) = Default::default();
+        Self { live, answers, streams, bytes, sheds }
     }
 
     /// A place among those that are answered, or among the streams, which last.
@@ -45,9 +49,13 @@ impl Admission {
             Lasts::AsLongAsLiked => (&self.streams, limits.max_streams, "streams", "streams of one caller"),
         };
         let most = limit.div_ceil(2);
-        shares.take(caller, limit, most).map_err(|full| match full {
-            Full::All => Failure::Overloaded { limit, of },
-            Full::OfOne => Failure::Overloaded { limit: most, of: of_one },
+        shares.take(caller, limit, most).map_err(|full| {
+            let (limit, of) = match full {
+                Full::All => (limit, of),
+                Full::OfOne => (most, of_one),
+            };
+            self.sheds.of(of).inc();
+            Failure::Overloaded { limit, of }
         })
     }
 }
@@ -81,6 +89,9 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if !super::is_ours(request.uri().path()) {
+            return Box::pin(self.inner.call(request));
+        }
         let caller = Peer::within(request.extensions()).key();
         let place = match self.admission.admit(&request, caller.clone()) {
             Ok(place) => place,

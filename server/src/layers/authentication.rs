@@ -47,6 +47,9 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if !super::is_ours(request.uri().path()) {
+            return Box::pin(self.inner.call(request));
+        }
         let peer = Peer::of_request(&request, &self.live.now().roles);
         tracing::Span::current().record("caller", tracing::field::display(&peer));
         let path = request.uri().path();

@@ -56,7 +56,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if method(request.uri().path()).lasts == Lasts::AsLongAsLiked {
+        let path = request.uri().path();
+        if !super::is_ours(path) || method(path).lasts == Lasts::AsLongAsLiked {
             return Box::pin(self.inner.call(request));
         }
         let given = given(request.headers());

@@ -86,7 +86,7 @@ where
         let span =
             tracing::info_span!("request", id, method = request.uri().path(), caller = tracing::field::Empty);
         let header = HeaderValue::from_str(&id).ok();
-        let answer = self.inner.call(request);
+        let answer = CURRENT.sync_scope(id.clone(), || span.in_scope(|| self.inner.call(request)));
         let started = Instant::now();
         let named = async move {
             let mut answer = answer.await;

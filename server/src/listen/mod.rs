@@ -35,6 +35,14 @@ pub enum Error {
         /// What the TLS library said.
         cause: String,
     },
+    /// The admin address is taken, or not this host's.
+    #[error("cannot listen on {address}: {cause}; give another address with --admin, or none")]
+    Admin {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel said.
+        cause: io::Error,
+    },
     /// Another server answers on the socket.
     #[error("another server listens on {}; stop it, or give another path with --uds", .path.display())]
     InUse {
@@ -59,8 +67,16 @@ pub enum Error {
 
 /// Listens on TCP. Says where: port 0 is a free one.
 pub(crate) async fn tcp(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    let failed = |cause| Error::Tcp { address, cause };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
+    bind(address).await.map_err(|cause| Error::Tcp { address, cause })
+}
+
+/// Listens on the admin address.
+pub(crate) async fn admin(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    bind(address).await.map_err(|cause| Error::Admin { address, cause })
+}
+
+async fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let bound = listener.local_addr()?;
     Ok((listener, bound))
 }

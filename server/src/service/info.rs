@@ -3,7 +3,7 @@
 use super::{Berth, Context};
 use crate::{
     auth::{Peer, Role},
-    convert::{Failure, Faults, Warnings, info, kernel, profiles, snapshot, time, unserved::Unserved},
+    convert::{Failure, Faults, info, kernel, profiles, snapshot, time, unserved::Unserved},
 };
 use berth_model::profile::{Profile, all};
 use berth_proto::v1::{self, info_service_server::InfoService};
@@ -30,11 +30,6 @@ impl Context {
     /// Answers before the first snapshot too, with what is known by then.
     fn info(&self, role: Role) -> Result<v1::GetInfoResponse, Failure> {
         let snapshot = self.current.snapshot();
-        let mut degraded = Warnings::default();
-        match &snapshot {
-            Some(snapshot) => snapshot::warn(snapshot, snapshot.machine.topology.online(), &mut degraded),
-            None => degraded.add("NO_SNAPSHOT", "The host has not been read yet."),
-        }
         let here = snapshot.as_ref().and_then(|snapshot| snapshot.here.as_ref());
         let machine = snapshot.as_ref().map(|snapshot| &snapshot.machine);
         Ok(v1::GetInfoResponse {
@@ -46,7 +41,7 @@ impl Context {
             profile: machine.map(|machine| kernel::to_wire(&machine.choice)),
             settings: here.map(|here| info::settings_to_wire(&here.settings)),
             limits: Some(info::limits(self.live.now().limits.deadline)),
-            degraded: degraded.into_wire(),
+            degraded: self.degraded(snapshot.as_deref()),
             snapshot: snapshot.as_ref().map(|snapshot| snapshot::to_wire(snapshot)),
             role: role.to_wire().into(),
             host_name: here.map(|here| here.kernel.host_name.clone()).unwrap_or_default(),

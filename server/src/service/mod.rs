@@ -13,8 +13,9 @@ pub(crate) use pool::Pool;
 
 use crate::{
     config::Live,
-    convert::Failure,
+    convert::{self, Failure, Warnings},
     ingest::Reader,
+    metrics::Metrics,
     snapshot::{Choice, Snapshot, publisher::Current},
 };
 use berth_proto::v1;
@@ -32,12 +33,25 @@ pub(crate) struct Context {
     /// The settings in effect.
     pub(crate) live: Live,
     pub(crate) started_at: SystemTime,
+    pub(crate) metrics: Metrics,
 }
 
 impl Context {
     /// The newest snapshot.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
         self.current.snapshot().ok_or(Failure::NoSnapshot)
+    }
+
+    /// What answers do without.
+    pub(crate) fn degraded(&self, snapshot: Option<&Snapshot>) -> Vec<v1::Warning> {
+        let mut degraded = Warnings::default();
+        match snapshot {
+            Some(snapshot) => {
+                convert::snapshot::warn(snapshot, snapshot.machine.topology.online(), &mut degraded);
+            }
+            None => degraded.add("NO_SNAPSHOT", "The host has not been read yet."),
+        }
+        degraded.into_wire()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Long computations, a few at a time, off the threads that serve requests.
 
 use crate::{auth::caller, convert::Failure, shares::Shares};
+use prometheus_client::metrics::counter::Counter;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -17,6 +18,7 @@ pub(crate) struct Pool {
     of: &'static str,
     computing: Arc<Semaphore>,
     present: Shares,
+    sheds: Counter,
 }
 
 /// Says whether the caller has gone away, so that a computation need not be finished.
@@ -39,9 +41,9 @@ impl Drop for CallOnDrop {
 }
 
 impl Pool {
-    /// `of` names what it computes, in messages.
-    pub(crate) fn new(limit: usize, of: &'static str) -> Self {
-        Self { limit, of, computing: Arc::new(Semaphore::new(limit)), present: Shares::default() }
+    /// `of` names what it computes, in messages; `sheds` counts what is refused.
+    pub(crate) fn new(limit: usize, of: &'static str, sheds: Counter) -> Self {
+        Self { limit, of, computing: Arc::new(Semaphore::new(limit)), present: Shares::default(), sheds }
     }
 
     /// Computes on a thread of its own. The place is given back when the computation ends, not when its caller goes.
@@ -54,8 +56,10 @@ impl Pool {
         compute: impl FnOnce(&Stop) -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let limit = self.limit * (1 + WAITING);
-        let present = self.present.take(caller::current(), limit, limit.div_ceil(2));
-        let present = present.map_err(|_| Failure::Overloaded { limit, of: self.of })?;
+        let Ok(present) = self.present.take(caller::current(), limit, limit.div_ceil(2)) else {
+            self.sheds.inc();
+            return Err(Failure::Overloaded { limit, of: self.of });
+        };
         let permit = Arc::clone(&self.computing).acquire_owned().await.map_err(Failure::internal)?;
         let stop = Stop::default();
         let _call = CallOnDrop(stop.clone());

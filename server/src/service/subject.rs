@@ -48,6 +48,7 @@ impl Context {
                 return Ok(None);
             }
             Err(ingest::Error::Busy { limit }) => {
+                self.metrics.sheds.of("descriptions").inc();
                 return Err(Failure::Overloaded { limit, of: "descriptions of other hosts" });
             }
             Err(error) => return Err(Failure::internal(chain(&error))),

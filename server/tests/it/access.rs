@@ -52,8 +52,8 @@ async fn roles_change_while_it_runs() {
     let unix = over_unix(served.daemon.uds().unwrap()).await;
     assert_eq!(role(&unix).await.unwrap(), Role::Admin);
     let folder = tempfile::tempdir().unwrap();
-    served.daemon.reload(&config(folder.path(), &["--allow-admin", "none", "--allow-hold", "none"]));
+    served.daemon.reload(Ok(config(folder.path(), &["--allow-admin", "none", "--allow-hold", "none"])));
     assert_eq!(role(&unix).await.unwrap(), Role::Read);
-    served.daemon.reload(&config(folder.path(), &["--allow-admin", "none"]));
+    served.daemon.reload(Ok(config(folder.path(), &["--allow-admin", "none"])));
     assert_eq!(role(&unix).await.unwrap(), Role::Hold);
 }

@@ -23,7 +23,7 @@ async fn check(channel: &Channel, service: &str) -> ServingStatus {
 }
 
 /// Stands in for the program that reads topologies, and waits for a file before it does.
-fn slow_reader(folder: &Path) -> std::path::PathBuf {
+pub(crate) fn slow_reader(folder: &Path) -> std::path::PathBuf {
     let script = folder.join("reader");
     let gate = folder.join("go");
     let text =

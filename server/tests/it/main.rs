@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod access;
+mod admin;
 mod advise;
 mod authorisation;
 mod bad_input;
 mod config;
 mod docs;
+mod drain;
 mod explain;
 mod health;
 mod here;
@@ -22,8 +24,10 @@ mod program;
 mod reflection;
 mod relay;
 mod sandbox;
+mod skew;
 mod support;
 mod sysfs;
 mod topologies;
 mod uds;
+mod unit;
 mod unserved;

@@ -5,6 +5,7 @@ use berth_proto::v1;
 use serde_json::Value;
 use std::{
     fs,
+    os::unix::net::UnixDatagram,
     path::Path,
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -170,7 +171,8 @@ async fn sighup_reads_the_file_again() {
         told.limits.unwrap().deadline.unwrap().seconds
     };
     write("[log]\nformat = \"json\"\n[limits]\ndeadline = \"7s\"\n");
-    let mut program = berthd(folder.path()).arg("--config").arg(&file).spawn().unwrap();
+    let admin = ["--admin", "127.0.0.1:0", "--admin-change-log"];
+    let mut program = berthd(folder.path()).args(admin).arg("--config").arg(&file).spawn().unwrap();
     let mut lines = Lines::of(&mut program);
     let told = ready(folder.path(), &mut program);
     let channel = over_unix(Path::new(told["uds"].as_str().unwrap())).await;
@@ -192,6 +194,17 @@ async fn sighup_reads_the_file_again() {
     assert!(said.iter().any(|line| line["message"].as_str().unwrap().contains("limits.max_requests")));
     assert_eq!(given_limit(channel.clone()).await, 9);
 
+    // What was changed meanwhile is changed back.
+    let admin = told["admin"].as_str().unwrap().parse().unwrap();
+    assert_eq!(crate::admin::http(admin, "GET", "/log", "").await, (200, "info\n".to_owned()));
+    assert_eq!(crate::admin::http(admin, "PUT", "/log", "berthd=debug").await.0, 200);
+    given_limit(channel.clone()).await;
+    let answered = lines.until("answered");
+    let answered = answered.last().unwrap();
+    assert_eq!(answered["span"]["method"], "/berth.v1.InfoService/GetInfo", "{answered}");
+    assert!(answered["span"]["id"].as_str().unwrap().contains('-'), "{answered}");
+    assert_eq!(crate::admin::http(admin, "GET", "/log", "").await, (200, "berthd=debug\n".to_owned()));
+
     // Without the settings, their defaults; and the log says no more than it is told.
     write("[log]\nfilter = \"warn\"\nformat = \"json\"\n");
     signal(&program, "HUP");
@@ -202,7 +215,39 @@ async fn sighup_reads_the_file_again() {
     signal(&program, "TERM");
     assert!(program.wait().unwrap().success());
     let rest: Vec<String> = lines.0.map(Result::unwrap).collect();
-    assert!(rest.iter().all(|line| !line.contains("\"INFO\"")), "{rest:#?}");
+    let late = rest.iter().skip_while(|line| !line.contains("was read again"));
+    assert!(late.skip(1).all(|line| !line.contains("\"INFO\"")), "{rest:#?}");
+}
+
+/// What systemd is told, by its own protocol.
+#[test]
+fn systemd_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let until = |wanted: &str| {
+        let mut told = vec![0; 4096];
+        loop {
+            let length = socket.recv(&mut told).unwrap_or_else(|error| panic!("no {wanted}: {error}"));
+            let text = String::from_utf8_lossy(&told[..length]).into_owned();
+            if text.lines().any(|line| line == wanted) {
+                return text;
+            }
+        }
+    };
+    let mut command = berthd(folder.path());
+    command.env("NOTIFY_SOCKET", folder.path().join("notify")).env("WATCHDOG_USEC", "100000");
+    let mut program = command.spawn().unwrap();
+    until("READY=1");
+    assert!(folder.path().join("ready").exists());
+    until("WATCHDOG=1");
+    until("WATCHDOG=1");
+    signal(&program, "HUP");
+    assert!(until("RELOADING=1").contains("MONOTONIC_USEC="));
+    until("READY=1");
+    signal(&program, "TERM");
+    until("STOPPING=1");
+    assert!(program.wait().unwrap().success());
 }
 
 /// A log that cannot be written, on a full disk or because its reader is gone, ends no daemon.

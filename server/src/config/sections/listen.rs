@@ -37,7 +37,7 @@ section! {
     allow_plaintext_beyond_loopback: bool =
         Setting::new("allow-plaintext-beyond-loopback", "", parse::switch()).or("false");
 
-    /// Write this file once the daemon serves: one JSON object with pid, tcp and uds.
+    /// Write this file once the daemon serves: one JSON object with pid, tcp, uds and admin.
     ready_file: Option<PathBuf> = Setting::new("ready-file", "PATH", parse::optional(parse::path()));
 }
 

@@ -1,14 +1,15 @@
 //! The log.
 
 use super::prelude::*;
-use crate::config::parse::Form;
-use tracing_subscriber::EnvFilter;
+use crate::{config::parse::Form, telemetry};
 
 section! {
     /// What is logged.
     Log "log";
 
     /// What is logged to stderr, in the form of RUST_LOG, such as debug or berthd=debug,info.
+    ///
+    /// The lines about holds are told in every case, unless audit=off is part of it.
     filter: String = Setting::new("log", "FILTER", filter()).or("info").live();
 
     /// How it is logged: text or json.
@@ -27,8 +28,5 @@ pub enum LogFormat {
 }
 
 fn filter() -> Parser<String> {
-    Parser::new(Form::Text, |text| match EnvFilter::try_new(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(format!("{error}; expected a level such as info, or berthd=debug,info")),
-    })
+    Parser::new(Form::Text, |text| telemetry::check_filter(text).map(|()| text.to_owned()))
 }

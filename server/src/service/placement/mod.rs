@@ -29,6 +29,8 @@ impl Context {
         compute: impl FnOnce(&Snapshot, &Stop) -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let snapshot = Arc::clone(&subject.snapshot);
+        let computing = self.metrics.computing.clone();
+        let compute = move |snapshot: &Snapshot, stop: &Stop| computing.timed(|| compute(snapshot, stop));
         if is_small && !subject.is_transient && snapshot.machine.kernels.len() == 1 {
             return Ok(compute(&snapshot, &Stop::default()));
         }
@@ -43,7 +45,9 @@ impl PlacementService for Berth {
         &self,
         request: Request<v1::PredictRequest>,
     ) -> Result<Response<v1::PredictResponse>, Status> {
-        Ok(Response::new(self.0.predict(request.into_inner()).await?))
+        let response = self.0.predict(request.into_inner()).await?;
+        self.0.metrics.placement.predicted(&response);
+        Ok(Response::new(response))
     }
 
     async fn advise(
@@ -53,7 +57,9 @@ impl PlacementService for Berth {
         if request.get_ref().hold.is_some() {
             Peer::of(&request).require(Role::Hold, "Advise with `hold`")?;
         }
-        Ok(Response::new(self.0.advise(request.into_inner()).await?))
+        let response = self.0.advise(request.into_inner()).await?;
+        self.0.metrics.placement.advised(&response);
+        Ok(Response::new(response))
     }
 
     async fn explain(
