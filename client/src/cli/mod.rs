@@ -4,6 +4,7 @@ mod choices;
 mod entries;
 mod examples;
 mod explain;
+mod help;
 mod hold;
 mod host;
 mod kernel;
@@ -58,38 +59,9 @@ pub struct Cli {
 impl Cli {
     /// What was typed; ends the process with a message where that is no command, or a question for help.
     pub fn of_this_process() -> Self {
-        let matches = Self::with_short_helps().get_matches();
+        let matches = help::with_pointers(Self::command()).get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
-
-    /// The commands, whose help points to `berth --help` for the flags that every command takes.
-    fn with_short_helps() -> clap::Command {
-        let mut berth = Self::command();
-        let global: Vec<clap::Arg> = berth
-            .get_arguments()
-            .filter(|arg| arg.is_global_set())
-            .map(|arg| arg.clone().hide(true))
-            .collect();
-        let long = global.iter().filter_map(|arg| arg.get_long()).map(|long| format!("--{long}"));
-        let pointer =
-            format!("For every command (see `berth --help`):\n  {}", long.collect::<Vec<_>>().join(" "));
-        let names: Vec<String> =
-            berth.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-        for name in names {
-            berth = berth.mut_subcommand(name, |command| pointing(command, &global, &pointer));
-        }
-        berth
-    }
-}
-
-/// The command with the flags hidden, and the pointer at the end of its help.
-fn pointing(mut command: clap::Command, hidden: &[clap::Arg], pointer: &str) -> clap::Command {
-    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    for name in names {
-        command = command.mut_subcommand(name, |command| pointing(command, hidden, pointer));
-    }
-    let examples = command.get_after_help().map(|examples| format!("{examples}\n\n")).unwrap_or_default();
-    command.args(hidden).after_help(format!("{examples}{pointer}"))
 }
 
 /// Flags that every command takes.
