@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_proto::v1::{CpuLoad, GetLoadResponse, Load};
+use berth_proto::v1::{CpuLoad, GetLoadResponse, Load, cpu_load};
 
 use crate::text::{Column, Page, Table, Text, Tone, cpus, numbers, words};
 
@@ -40,12 +40,23 @@ fn head(response: &GetLoadResponse, load: &Load) -> [(&'static str, String); 5] 
         ("taken at", taken),
         ("over", over),
         ("busy", busy_cpus(load).map(|(busy, all)| format!("{busy:.1} of {all} CPUs")).unwrap_or_default()),
-        ("runnable tasks", words::load_source(load.runnable_source()).to_owned()),
+        ("runnable tasks", runnable(load)),
         (
             "sampling costs",
             load.cost.map(|cost| format!("{} of one CPU", numbers::percent(cost))).unwrap_or_default(),
         ),
     ]
+}
+
+/// Where the counts come from, and when they were taken if that was not with the rest.
+fn runnable(load: &Load) -> String {
+    let source = words::load_source(load.runnable_source());
+    match load.runnable_taken_at {
+        Some(at) if load.runnable_taken_at != load.taken_at && !source.is_empty() => {
+            format!("{source}, at {}", numbers::moment(Some(at)))
+        }
+        _ => source.to_owned(),
+    }
 }
 
 /// How many CPUs' time is used, and of how many. `None`: not known of any.
@@ -84,6 +95,7 @@ fn each(text: &mut Text, load: &Load) {
         Column::numbers("LOAD_AVG"),
         Column::numbers("UTIL_AVG"),
         Column::numbers("RUNNABLE_AVG"),
+        Column::words("SOURCE"),
     ]);
     let whole = text.page().verbose;
     let number = |n: Option<u32>| n.map(|n| n.to_string()).unwrap_or_default();
@@ -104,9 +116,17 @@ fn each(text: &mut Text, load: &Load) {
             number(entry.load_avg),
             number(entry.util_avg),
             number(entry.runnable_avg),
+            source(load, entry),
         ]);
     }
     text.table(&table);
+}
+
+/// Where an entry's count comes from, if not from where the others' do.
+fn source(load: &Load, entry: &CpuLoad) -> String {
+    let own = entry.source();
+    let differs = own != load.runnable_source() && own != cpu_load::Source::Unknown;
+    if differs { words::load_source(own).to_owned() } else { String::new() }
 }
 
 /// A row for all CPUs that are about equally busy, in steps of ten percent, and have equally many runnable tasks.
@@ -142,6 +162,7 @@ fn pinned(text: &mut Text, load: &Load) {
         return;
     }
     text.heading("Tasks bound to a part of the host");
+    text.fields([("taken at", Tone::Plain, numbers::moment(load.pinned_taken_at))]);
     let mut table = Table::new([
         Column::numbers("TASKS"),
         Column::numbers("RUNNABLE"),
@@ -161,6 +182,8 @@ fn pinned(text: &mut Text, load: &Load) {
 
 #[cfg(test)]
 mod tests {
+    use berth_proto::v1::PinnedTasks;
+
     use super::*;
 
     fn entry(cpu: u32, busy: f64) -> CpuLoad {
@@ -192,6 +215,28 @@ mod tests {
           0       3 %         0
           1     100 %         1
         ");
+    }
+
+    #[test]
+    fn what_was_counted_elsewhere_or_at_another_time_is_told() {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let reported =
+            CpuLoad { source: cpu_load::Source::Reported.into(), steal: Some(0.25), ..entry(1, 1.0) };
+        let pinned =
+            PinnedTasks { allowed: "0-1".to_owned(), tasks: 9, runnable: 2, running_on: "1".to_owned() };
+        let sample = Load {
+            known: true,
+            cpus: vec![entry(0, 0.0), reported],
+            pinned: vec![pinned],
+            taken_at: at(1_780_000_010),
+            runnable_source: cpu_load::Source::TaskStates.into(),
+            runnable_taken_at: at(1_780_000_000),
+            pinned_taken_at: at(1_779_999_990),
+            cost: Some(0.0031),
+            ..Load::default()
+        };
+        let response = GetLoadResponse { load: Some(sample), ..GetLoadResponse::default() };
+        insta::assert_snapshot!(load(&response, true, Page { width: 100, colour: false, verbose: false }));
     }
 
     #[test]
