@@ -62,13 +62,18 @@ pub(crate) fn flag_of(field: &str) -> Option<&'static str> {
     FLAGS.iter().find(|(name, _)| is_of(name)).map(|(_, flag)| *flag)
 }
 
+/// Methods that a sentence may send the reader to, and the commands that call them.
+const COMMANDS: &[(&str, &str)] =
+    &[("ListHolds", "berth holds"), ("ListProfiles", "berth profiles"), ("GetInfo", "berth info")];
+
 /// A sentence of the server with the fields that it names as the flags that were or can be typed: `` `host.cpu_vendor` ``
-/// becomes `` `--cpu-vendor` ``.
+/// becomes `` `--cpu-vendor` ``. So do methods as commands.
 pub(crate) fn as_typed(sentence: &str) -> String {
     let mut parts: Vec<&str> = sentence.split('`').collect();
     // Between the first and the second mark, the third and the fourth, and so on.
     for quoted in parts.iter_mut().skip(1).step_by(2) {
-        *quoted = FLAGS.iter().find(|(name, _)| name == quoted).map_or(*quoted, |(_, flag)| flag);
+        *quoted =
+            FLAGS.iter().chain(COMMANDS).find(|(name, _)| name == quoted).map_or(*quoted, |(_, flag)| flag);
     }
     parts.join("`")
 }

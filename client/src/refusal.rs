@@ -23,6 +23,9 @@ pub(crate) fn headline(status: &Status) -> String {
         Code::InvalidArgument | Code::OutOfRange => "the question cannot be answered as it stands",
         Code::FailedPrecondition => "this cannot be answered on that host",
         Code::ResourceExhausted => "there is not enough room for it",
+        Code::NotFound => "there is no such thing",
+        Code::AlreadyExists => "that is taken already",
+        Code::Aborted => "the host has changed meanwhile",
         Code::Unavailable => "the server cannot answer now",
         Code::DeadlineExceeded | Code::Cancelled => "the server ran out of time",
         Code::Unimplemented => "this berthd cannot answer that",
@@ -39,7 +42,12 @@ pub(crate) fn headline(status: &Status) -> String {
 /// The message only says over again what the details say field by field.
 fn repeats(status: &Status) -> bool {
     let details = status.get_error_details();
-    details.has_bad_request_violations() || details.has_precondition_failure_violations()
+    details.has_bad_request_violations()
+        || details.has_precondition_failure_violations()
+        || details
+            .quota_failure()
+            .is_some_and(|d| d.violations.iter().any(|v| v.description == status.message()))
+        || details.resource_info().is_some_and(|resource| resource.description == status.message())
 }
 
 /// Every detail, one line each, and the flag that it concerns first. `mask` is the flag of the field `allowed`.
@@ -62,8 +70,12 @@ pub(crate) fn details(status: &Status, mask: &'static str) -> Vec<String> {
         lines.push(format!("{flag}: not served by this berthd"));
     }
     if let Some(resource) = details.resource_info() {
-        lines
-            .push(format!("{} {}: {}", resource.resource_type, resource.resource_name, resource.description));
+        // It starts with the field that names the resource, which may be no flag but an argument.
+        let (field, rest) = resource.description.split_once(": ").unwrap_or(("", &resource.description));
+        lines.push(match flag_of(field) {
+            Some(flag) => format!("{flag}: {}", as_typed(rest)),
+            None => as_typed(rest),
+        });
     }
     if status.code() == Code::DeadlineExceeded {
         lines.push("--timeout allows more, up to the server's own limit.".to_owned());
@@ -165,11 +177,35 @@ mod tests {
         assert_eq!(headline(&status), "this cannot be answered on that host (FAILED_PRECONDITION)");
         assert_eq!(details(&status, "--cpus"), ["--cpus: 2-3 are all offline"]);
         assert_eq!(details(&status, "--allowed"), ["--allowed: 2-3 are all offline"]);
+        let status = refused(Code::ResourceExhausted, "cpus: no room", |d| {
+            d.add_quota_failure_violation("cpus=0", "cpus: no room");
+        });
+        assert_eq!(headline(&status), "there is not enough room for it (RESOURCE_EXHAUSTED)");
+        assert_eq!(details(&status, "--cpus"), ["--cpus: no room"]);
         let status = refused(Code::ResourceExhausted, "no room", |d| {
             d.add_quota_failure_violation("node 1", "asked 8, free 4");
         });
         assert_eq!(headline(&status), "there is not enough room for it (RESOURCE_EXHAUSTED): no room");
         assert_eq!(details(&status, "--cpus"), ["node 1: asked 8, free 4"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_once() {
+        let resource = |code, message: &str| {
+            refused(code, message, |d| {
+                d.set_resource_info("berth.v1.Hold", "a", "", message);
+            })
+        };
+        let status =
+            resource(Code::NotFound, "hold.claim: there is no hold `a`; name one that `ListHolds` gives");
+        assert_eq!(headline(&status), "there is no such thing (NOT_FOUND)");
+        assert_eq!(
+            details(&status, "--cpus"),
+            ["--under: there is no hold `a`; name one that `berth holds` gives"]
+        );
+        let status = resource(Code::AlreadyExists, "id: `a` is taken");
+        assert_eq!(headline(&status), "that is taken already (ALREADY_EXISTS)");
+        assert_eq!(details(&status, "--cpus"), ["`a` is taken"]);
     }
 
     #[test]

@@ -48,7 +48,16 @@ pub(crate) fn berth_with(
 ) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in ["BERTH_SERVER", "COLUMNS", "NO_COLOR", "XDG_RUNTIME_DIR"] {
+    for name in [
+        "BERTH_SERVER",
+        "BERTH_TLS_CA",
+        "BERTH_TLS_CERT",
+        "BERTH_TLS_KEY",
+        "BERTH_TLS_NAME",
+        "COLUMNS",
+        "NO_COLOR",
+        "XDG_RUNTIME_DIR",
+    ] {
         command.env_remove(name);
     }
     change(&mut command);

@@ -11,4 +11,5 @@ mod here;
 mod keep;
 mod readme;
 mod refusals;
+mod tls;
 mod turin;
