@@ -13,3 +13,4 @@ mod readme;
 mod refusals;
 mod tls;
 mod turin;
+mod watch;
