@@ -77,7 +77,7 @@ struct Bench {
 
 impl Bench {
     fn new(topology: Topology, profile: &str) -> Self {
-        let profile = Profile::named(profile).unwrap().clone();
+        let profile = *Profile::named(profile).unwrap();
         let domains = Domains::build(&topology, &profile);
         let symmetry = Symmetry::new(&topology, &domains);
         let ideal = Domains::build(&topology, Profile::ideal());

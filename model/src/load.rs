@@ -1,6 +1,7 @@
 //! What already runs on a host: runnable tasks and measured utilisation per CPU.
 
 use crate::cpuset::Cpu;
+use std::collections::BTreeMap;
 
 /// The most runnable tasks that are taken on one CPU; more count as so many.
 pub const MAX_RUNNABLE: u32 = 1 << 15;
@@ -14,10 +15,25 @@ pub struct CpuLoad {
     pub utilisation: Option<f32>,
 }
 
+/// A run queue's averages in the kernel's units, where they are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Averages {
+    /// 1024 for each runnable task of nice 0.
+    #[doc(alias = "load_avg")]
+    pub load: Option<u32>,
+    /// 0 to 1024.
+    #[doc(alias = "util_avg")]
+    pub util: Option<u32>,
+    /// 1024 for each task that is always runnable.
+    #[doc(alias = "runnable_avg")]
+    pub runnable: Option<u32>,
+}
+
 /// The load of a host; CPUs that nothing is known of are idle.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Load {
     cpus: Vec<CpuLoad>,
+    averages: BTreeMap<Cpu, Averages>,
 }
 
 impl Load {
@@ -43,6 +59,21 @@ impl Load {
             self.cpus.resize(cpu.index() + 1, CpuLoad::default());
         }
         self.cpus[cpu.index()] = CpuLoad { runnable: load.runnable.min(MAX_RUNNABLE), ..load };
+    }
+
+    /// The averages of the CPUs of which some are known; those of others follow from their tasks.
+    pub fn averages(&self) -> impl Iterator<Item = (Cpu, Averages)> {
+        self.averages.iter().map(|(&cpu, &averages)| (cpu, averages))
+    }
+
+    /// Says what the CPU's averages are.
+    pub fn set_averages(&mut self, cpu: Cpu, averages: Averages) {
+        let most = |average: Option<u32>, most: u32| average.map(|average| average.min(most));
+        let queue = MAX_RUNNABLE * 1024;
+        let Averages { load, util, runnable } = averages;
+        let averages =
+            Averages { load: most(load, queue), util: most(util, 1024), runnable: most(runnable, queue) };
+        self.averages.insert(cpu, averages);
     }
 
     /// Adds runnable tasks to the CPU.

@@ -71,7 +71,8 @@ impl Launched<'_> {
         if let Some(cpu) = self.given(part).or(only) {
             return vec![cpu];
         }
-        let classes = origins(self.host(self.request.load), self.kernel.symmetry, &part.cpus);
+        let burst = self.request.launch.burst(&part.cpus, part.tasks, Cpu::from(0));
+        let classes = origins(self.host(self.request.load), self.kernel.symmetry, &burst);
         classes.into_iter().take(MAX_ORIGINS).map(|origin| origin.cpu).collect()
     }
 

@@ -15,7 +15,7 @@ use crate::{
     cpuset::{Cpu, CpuSet},
     domains::Domains,
     load::Load,
-    predict::{Burst, Children, Entry, Parent, Symmetry},
+    predict::{Burst, Entry, Parent, Symmetry},
     profile::Profile,
     topology::Topology,
 };
@@ -69,15 +69,7 @@ pub struct Launch {
 impl Launch {
     /// A burst of this launch.
     pub fn burst<'a>(&self, allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Burst<'a> {
-        Burst {
-            allowed,
-            tasks,
-            origin,
-            parent: self.parent,
-            entry: self.entry,
-            children: Children::JustStarted,
-            idle: &[],
-        }
+        Burst { parent: self.parent, entry: self.entry, ..Burst::forks(allowed, tasks, origin) }
     }
 }
 

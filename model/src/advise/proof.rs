@@ -161,7 +161,8 @@ impl Prover<'_> {
         let looks = self.kernels.iter().flat_map(|kernel| {
             let host =
                 Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
-            [&allowed, &outside].map(|cpus| origins(host, kernel.symmetry, cpus))
+            [&allowed, &outside]
+                .map(|cpus| origins(host, kernel.symmetry, &self.launch.burst(cpus, 1, Cpu::from(0))))
         });
         looks.flatten().map(|class| class.cpu).collect()
     }
@@ -210,7 +211,10 @@ impl Prover<'_> {
             {
                 return true;
             }
-            None => origins(host, kernel.symmetry, &part.cpus).into_iter().map(|origin| origin.cpu).collect(),
+            None => {
+                let burst = self.launch.burst(&part.cpus, part.tasks, Cpu::from(0));
+                origins(host, kernel.symmetry, &burst).into_iter().map(|origin| origin.cpu).collect()
+            }
         };
         for origin in starts {
             work.origins.insert(origin);

@@ -22,7 +22,7 @@ impl Domains {
         let mut links = Vec::new();
         let mut chains = vec![0..0; topology.cpu_limit()];
 
-        for cpu in &raw.partition {
+        for cpu in raw.partitions.iter().flatten() {
             let chain = raw.of(cpu);
             let imb_numa = imb_numa_nr(chain, profile.imb_numa, online_nodes);
             let mut attached: Vec<Shared> = Vec::with_capacity(chain.len());

@@ -93,8 +93,8 @@ pub fn chains<'a>(
     let online_nodes = topology.nodes().len();
     let (mut sets, mut rings) = (Sets::default(), Rings::new());
     let of_cpu = move |cpu: Cpu| {
-        let has_domains = raw.partition.contains(cpu);
-        let chain: &[RawLevel] = if has_domains { raw.of(cpu) } else { &[] };
+        let partition = raw.partitions.iter().find(|partition| partition.contains(cpu));
+        let chain: &[RawLevel] = if partition.is_some() { raw.of(cpu) } else { &[] };
         let imb_numa = imb_numa_nr(chain, profile.imb_numa, online_nodes);
         let mut below = None;
         let mut levels = Vec::with_capacity(chain.len());
@@ -119,8 +119,7 @@ pub fn chains<'a>(
                 vanishes,
             });
         }
-        let partition = if has_domains { raw.partition.clone() } else { CpuSet::new() };
-        Chain { cpu, partition, levels }
+        Chain { cpu, partition: partition.cloned().unwrap_or_default(), levels }
     };
     cpus.iter().map(of_cpu)
 }

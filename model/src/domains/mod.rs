@@ -164,6 +164,11 @@ impl Domains {
         &self.rings[start as usize..][..len as usize]
     }
 
+    /// What the domain is made for.
+    pub(crate) fn kind(&self, id: u32) -> Kind {
+        self.shared[id as usize].kind
+    }
+
     pub(crate) fn view(&self, id: u32) -> View<'_> {
         let shared = &self.shared[id as usize];
         View {
@@ -189,10 +194,14 @@ impl Domains {
         self.shared.iter().map(|domain| domain.ring.len as usize).max().unwrap_or(0)
     }
 
+    /// The index of the CPU's NUMA node among those with CPUs.
+    pub(crate) fn node_index(&self, cpu: Cpu) -> Option<u32> {
+        self.node_of.get(cpu.index()).copied().flatten()
+    }
+
     /// The CPUs of the CPU's NUMA node.
     pub(crate) fn node_of(&self, cpu: Cpu) -> Option<&CpuSet> {
-        let index = self.node_of.get(cpu.index()).copied().flatten()?;
-        self.nodes.get(index as usize)
+        self.nodes.get(self.node_index(cpu)? as usize)
     }
 
     /// One more than the highest CPU that has domains, or that could have.

@@ -19,8 +19,8 @@ pub(super) struct RawLevel {
 /// The raw chains of all CPUs; index i is the same level in each.
 #[derive(Debug)]
 pub(super) struct RawChains {
-    /// Online and not isolated: the CPUs that have domains.
-    pub(super) partition: CpuSet,
+    /// Online and not isolated: the CPUs that have domains, those of each partition apart.
+    pub(super) partitions: Vec<CpuSet>,
     chains: Vec<Rc<[RawLevel]>>,
     /// Each CPU as a set of its own.
     singles: Vec<Rc<CpuSet>>,
@@ -29,7 +29,7 @@ pub(super) struct RawChains {
 impl RawChains {
     #[doc(alias = "build_sched_domains")]
     pub(super) fn build(topology: &Topology, profile: &Profile) -> Self {
-        let partition = topology.online().difference(topology.isolated());
+        let partitions = topology.scheduling_partitions();
         let numa = NumaLevels::new(topology, profile);
         let packages_hold_nodes = topology.units(Level::Package).iter().any(|package| {
             topology.units(Level::Node).iter().filter(|node| node.cpus.intersects(&package.cpus)).count() > 1
@@ -39,22 +39,24 @@ impl RawChains {
         let mut spans = SpanCache::default();
         let none: Rc<[RawLevel]> = Rc::from([]);
         let mut chains = vec![Rc::clone(&none); topology.cpu_limit()];
-        let mut by_core: BTreeMap<(usize, usize), Rc<[RawLevel]>> = BTreeMap::new();
-        for cpu in &partition {
+        let mut by_core: BTreeMap<(usize, usize, usize), Rc<[RawLevel]>> = BTreeMap::new();
+        for (index, cpu) in
+            partitions.iter().enumerate().flat_map(|(i, set)| set.iter().map(move |cpu| (i, cpu)))
+        {
             let (Some(core), Some(node)) =
                 (topology.unit_of(Level::Core, cpu), topology.unit_of(Level::Node, cpu))
             else {
                 continue;
             };
-            let chain = by_core.entry((core, node)).or_insert_with(|| {
+            let chain = by_core.entry((core, node, index)).or_insert_with(|| {
                 let levels = levels(topology, profile, &numa, cpu, node, with_package_level);
-                Rc::from(chain(levels, &partition, &mut spans))
+                Rc::from(chain(levels, &partitions[index], &mut spans))
             });
             chains[cpu.index()] = Rc::clone(chain);
         }
         let every_cpu = (0..=u16::MAX).map(Cpu::from).take(topology.cpu_limit());
         let singles = every_cpu.map(|cpu| spans.intern(CpuSet::from(cpu))).collect();
-        Self { partition, chains, singles }
+        Self { partitions, chains, singles }
     }
 
     pub(super) fn of(&self, cpu: Cpu) -> &Rc<[RawLevel]> {
@@ -130,7 +132,7 @@ fn levels(
     }
     if numa.valid {
         levels.push((Kind::Node, common, node_cpus));
-        let (limit, _) = topology.processor().fork_distance_limit();
+        let limit = profile.fork_distance_limit(topology.processor());
         for (&distance, spans) in numa.distances.iter().zip(&numa.spans) {
             let flags = Flags {
                 balance_fork: distance <= limit,

@@ -1,6 +1,12 @@
 //! Every run that a burst may take where user space cannot see what decides.
 
-use super::{Burst, Children, Host, Symmetry, Tally, group::Ties, place, state::State, symmetry::Picture};
+use super::{
+    Burst, Children, Host, Symmetry, Tally,
+    group::Ties,
+    place,
+    state::State,
+    symmetry::{Picture, Told},
+};
 use crate::cpuset::Cpu;
 use std::collections::HashSet;
 
@@ -63,7 +69,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
     }
     let walk = burst.walk();
     let state = burst.start(host);
-    let picture = symmetry.picture(&state, Some(burst.origin));
+    let picture = symmetry.picture(&state, Told { origin: Some(burst.origin), ..burst.told() });
     let bounds = burst.bounds(host);
     let mut trail = Trail::default();
     let last = burst.placed_at_start().map(|cpu| trail.step(None, cpu));

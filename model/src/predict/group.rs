@@ -1,6 +1,9 @@
 //! Which group of a domain a new task goes to.
 
-use super::state::{GroupStats, SCALE, State};
+use super::{
+    by_load,
+    state::{GroupStats, SCALE, State},
+};
 use crate::{
     cpuset::Cpu,
     domains::View,
@@ -9,13 +12,23 @@ use crate::{
 
 /// How busy a group is; lower is better.
 #[doc(alias = "group_type")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum GroupType {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupType {
+    /// It has capacity to spare.
     HasSpare,
+    /// It is just used up.
     FullyBusy,
     /// Load balancing inside it failed because of affinity.
     Imbalanced,
+    /// It has more tasks than it can serve.
     Overloaded,
+}
+
+impl GroupType {
+    /// Groups of this type are told apart by their load.
+    pub(super) fn compares_load(self) -> bool {
+        matches!(self, Self::FullyBusy | Self::Overloaded)
+    }
 }
 
 /// A group as the slow path sees it.
@@ -24,17 +37,15 @@ pub(crate) struct Candidate {
     pub(crate) group: u32,
     pub(crate) stats: GroupStats,
     pub(crate) group_type: GroupType,
-    avg_load: u64,
+    /// Load per capacity, for the types that are told apart by it; 0 for the others.
+    pub(crate) avg_load: u64,
 }
 
 impl Candidate {
     fn new(state: &State<'_>, group: u32, stats: GroupStats, imbalance_pct: u32) -> Self {
         let weight = state.weight(group, &stats);
-        let group_type = classify(&stats, weight, imbalance_pct);
-        let avg_load = match group_type {
-            GroupType::FullyBusy | GroupType::Overloaded => u64::from(stats.load / weight.max(1)),
-            GroupType::HasSpare | GroupType::Imbalanced => 0,
-        };
+        let group_type = classify(&stats, weight, imbalance_pct, state.profile.group_runnable);
+        let avg_load = if group_type.compares_load() { u64::from(stats.load / weight.max(1)) } else { 0 };
         Self { group, stats, group_type, avg_load }
     }
 
@@ -51,6 +62,11 @@ impl Candidate {
         }
     }
 
+    /// Whether user space cannot tell the two apart.
+    pub(super) fn ties_with(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+
     /// Whether this group replaces the best one so far.
     #[doc(alias = "update_pick_idlest")]
     fn beats(&self, best: &Self, tie: TieRule) -> bool {
@@ -64,13 +80,13 @@ impl Candidate {
 #[doc(alias = "group_classify")]
 #[doc(alias = "group_is_overloaded")]
 #[doc(alias = "group_has_capacity")]
-fn classify(stats: &GroupStats, weight: u32, imbalance_pct: u32) -> GroupType {
+fn classify(stats: &GroupStats, weight: u32, imbalance_pct: u32, with_runnable: bool) -> GroupType {
     if stats.tasks < weight {
         return GroupType::HasSpare;
     }
     let capacity = u64::from(weight) * u64::from(SCALE);
     let (pct, util) = (u64::from(imbalance_pct), u64::from(stats.util));
-    let waits = capacity * pct < u64::from(stats.runnable) * 100;
+    let waits = with_runnable && capacity * pct < u64::from(stats.runnable) * 100;
     if stats.tasks > weight && (capacity * 100 < util * pct || waits) {
         GroupType::Overloaded
     } else if !waits && capacity * 100 > util * pct {
@@ -86,10 +102,72 @@ struct Survey {
     others: Vec<Candidate>,
 }
 
+/// What of the task itself bears on the choice of a group.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Task {
+    /// The NUMA node that it prefers, as `Domains` numbers nodes.
+    #[doc(alias = "numa_preferred_nid")]
+    pub(crate) preferred_node: Option<u32>,
+    /// Its utilisation if it executes a new program; a new task has none to go by.
+    pub(crate) exec_util: Option<u32>,
+}
+
+/// Whether a task stays with the group of the CPU that is looked from, and what decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) stay: bool,
+    pub(crate) reason: Reason,
+}
+
+/// What decides between the local group and the idlest other one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// No other group has an allowed CPU.
+    Alone,
+    /// The local group has none.
+    Outside,
+    /// One is of a better type.
+    Type,
+    /// Both are marked as imbalanced.
+    Marked,
+    /// Both have no spare capacity: their loads.
+    Load,
+    /// The node that the task prefers.
+    PreferredNode,
+    /// What a NUMA level tolerates.
+    Numa,
+    /// Their idle CPUs.
+    Idle,
+    /// The spare capacity of their emptiest CPUs (v5.3 and v5.4, exec).
+    Spare,
+    /// Their loads, in the way of v5.3 and v5.4.
+    ByLoad,
+}
+
+impl Reason {
+    pub(crate) fn stay_if(self, stay: bool) -> Decision {
+        Decision { stay, reason: self }
+    }
+}
+
 /// The kernel's choice: the group to go to, or `None` to stay where `cpu` is.
 #[doc(alias = "find_idlest_group")]
 #[doc(alias = "sched_balance_find_dst_group")]
-pub(crate) fn pick_group(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> Option<u32> {
+pub(crate) fn pick_group(state: &mut State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Option<u32> {
+    if state.profile.numa_fork == NumaForkRule::ByLoad {
+        return by_load::pick(state, domain, cpu, task);
+    }
+    let (local, idlest) = local_and_idlest(state, domain, cpu);
+    let idlest = idlest?;
+    (!decide(state, domain, cpu, task, local.as_ref(), Some(&idlest)).stay).then_some(idlest.group)
+}
+
+/// The group that holds `cpu`, if it has an allowed CPU, and the best of the others.
+pub(crate) fn local_and_idlest(
+    state: &mut State<'_>,
+    domain: View<'_>,
+    cpu: Cpu,
+) -> (Option<Candidate>, Option<Candidate>) {
     let tie = state.profile.tie;
     let (mut local, mut idlest): (Option<Candidate>, Option<Candidate>) = (None, None);
     for_each_candidate(state, domain, cpu, |candidate, is_local| {
@@ -99,14 +177,11 @@ pub(crate) fn pick_group(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> O
             idlest = Some(candidate);
         }
     });
-    let idlest = idlest?;
-    match local {
-        Some(local) if stays(state.profile.numa_fork, domain, &local, &idlest) => None,
-        _ => Some(idlest.group),
-    }
+    (local, idlest)
 }
 
-fn for_each_candidate(
+/// Calls `take` for each group with allowed CPUs in ring order, and says whether it holds `cpu`.
+pub(super) fn for_each_candidate(
     state: &mut State<'_>,
     domain: View<'_>,
     cpu: Cpu,
@@ -125,6 +200,25 @@ fn for_each_candidate(
     }
 }
 
+/// A group that may hold the task, as one CPU sees it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) candidate: Candidate,
+    /// It holds the CPU.
+    pub(super) is_local: bool,
+}
+
+/// Every group in ring order, with what is seen of those that have allowed CPUs.
+pub(super) fn candidates(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> Vec<(u32, Option<Seen>)> {
+    let mut all: Vec<(u32, Option<Seen>)> = domain.ring.iter().map(|&group| (group, None)).collect();
+    for_each_candidate(state, domain, cpu, |candidate, is_local| {
+        if let Some((_, seen)) = all.iter_mut().find(|(group, _)| *group == candidate.group) {
+            *seen = Some(Seen { candidate, is_local });
+        }
+    });
+    all
+}
+
 /// Every choice that the kernel may make where user space cannot see what decides.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
@@ -135,11 +229,12 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    fn add(&mut self, rule: NumaForkRule, domain: View<'_>, local: Option<&Candidate>, idlest: &Candidate) {
-        match local {
-            Some(local) if stays(rule, domain, local, idlest) => self.stay = true,
-            _ if self.groups.contains(&idlest.group) => {}
-            _ => self.groups.push(idlest.group),
+    /// Adds what a decision about a group comes to.
+    pub(super) fn add(&mut self, decision: Decision, group: u32) {
+        if decision.stay {
+            self.stay = true;
+        } else if !self.groups.contains(&group) {
+            self.groups.push(group);
         }
     }
 }
@@ -159,15 +254,18 @@ pub(crate) fn group_choices(
     state: &mut State<'_>,
     domain: View<'_>,
     cpu: Cpu,
+    task: Task,
     ties: Ties,
     marks: bool,
 ) -> Choices {
+    if state.profile.numa_fork == NumaForkRule::ByLoad {
+        return by_load::choices(state, domain, cpu, task);
+    }
     let mut survey = Survey { local: None, others: Vec::new() };
     for_each_candidate(state, domain, cpu, |candidate, is_local| {
         if is_local { survey.local = Some(candidate) } else { survey.others.push(candidate) }
     });
     let Survey { local, mut others } = survey;
-    let rule = state.profile.numa_fork;
     let first_wins = ties == Ties::AsKernel && state.profile.tie == TieRule::First;
     let mut choices = Choices { stay: others.is_empty(), groups: Vec::new() };
     let may_be_marked = |state: &State<'_>, c: &Candidate| marks && state.can_be_marked(c.group);
@@ -176,6 +274,9 @@ pub(crate) fn group_choices(
         locals.push(Some(local.marked()));
     }
     others.sort_by_key(Candidate::rank);
+    let decide = |local: &Option<Candidate>, other: &Candidate| {
+        decide(state, domain, cpu, task, local.as_ref(), Some(other))
+    };
     for local in &locals {
         let mut all_marked = !others.is_empty();
         let mut rest = others.as_slice();
@@ -184,7 +285,7 @@ pub(crate) fn group_choices(
             let (tied, worse) = rest.split_at(rest.partition_point(|c| c.rank() == first.rank()));
             let shown = if first_wins && !marks { 1 } else { tied.len() };
             for candidate in &tied[..shown] {
-                choices.add(rule, domain, local.as_ref(), candidate);
+                choices.add(decide(local, candidate), candidate.group);
             }
             if !tied.iter().all(|c| may_be_marked(state, c)) {
                 all_marked = false;
@@ -194,7 +295,7 @@ pub(crate) fn group_choices(
         }
         if all_marked {
             for candidate in &others {
-                choices.add(rule, domain, local.as_ref(), &candidate.marked());
+                choices.add(decide(local, &candidate.marked()), candidate.group);
             }
         }
     }
@@ -202,21 +303,45 @@ pub(crate) fn group_choices(
 }
 
 /// Whether the task stays with the local group although there is another.
-fn stays(rule: NumaForkRule, domain: View<'_>, local: &Candidate, idlest: &Candidate) -> bool {
+pub(crate) fn decide(
+    state: &State<'_>,
+    domain: View<'_>,
+    cpu: Cpu,
+    task: Task,
+    local: Option<&Candidate>,
+    idlest: Option<&Candidate>,
+) -> Decision {
+    let Some(idlest) = idlest else { return Reason::Alone.stay_if(true) };
+    let Some(local) = local else { return Reason::Outside.stay_if(false) };
     if local.group_type != idlest.group_type {
-        return local.group_type < idlest.group_type;
+        return Reason::Type.stay_if(local.group_type < idlest.group_type);
     }
     match local.group_type {
-        GroupType::Imbalanced => true,
+        GroupType::Imbalanced => Reason::Marked.stay_if(true),
         GroupType::FullyBusy | GroupType::Overloaded => {
             let pct = u64::from(domain.imbalance_pct);
             let margin = u64::from(SCALE) * (pct - 100) / 100;
             let (ours, theirs) = (local.avg_load, idlest.avg_load);
-            (domain.numa && theirs + margin >= ours) || theirs >= ours + margin || 100 * ours <= pct * theirs
+            Reason::Load.stay_if(
+                (domain.numa && theirs + margin >= ours)
+                    || theirs >= ours + margin
+                    || 100 * ours <= pct * theirs,
+            )
         }
         GroupType::HasSpare => {
-            (domain.numa && numa_stays(rule, domain, &local.stats, &idlest.stats))
-                || local.stats.idle >= idlest.stats.idle
+            if domain.numa && task.preferred_node.is_some() {
+                let first = state.domains.groups()[idlest.group as usize].first();
+                if state.domains.node_index(cpu) == task.preferred_node {
+                    return Reason::PreferredNode.stay_if(true);
+                }
+                if first.and_then(|first| state.domains.node_index(first)) == task.preferred_node {
+                    return Reason::PreferredNode.stay_if(false);
+                }
+            }
+            if domain.numa && numa_stays(state.profile.numa_fork, domain, &local.stats, &idlest.stats) {
+                return Reason::Numa.stay_if(true);
+            }
+            Reason::Idle.stay_if(local.stats.idle >= idlest.stats.idle)
         }
     }
 }
@@ -236,6 +361,8 @@ fn numa_stays(rule: NumaForkRule, domain: View<'_>, local: &GroupStats, idlest: 
         if tasks + 1 > limit { difference == 0 } else { difference <= TOLERATED }
     };
     match rule {
+        // Never asked: see `by_load`.
+        NumaForkRule::ByLoad => false,
         NumaForkRule::AnyIdle => local.idle > 0,
         NumaForkRule::Span25 => tasks < domain.weight >> 2,
         NumaForkRule::Less => tasks < limit,

@@ -4,6 +4,8 @@
 //! ends or is moved in between. [`predict`] gives the central run, in which equally idle CPUs are taken from the
 //! lowest number up, and says for each task what of its place is determined and what is noise.
 
+mod because;
+mod by_load;
 mod explore;
 mod group;
 mod origins;
@@ -11,9 +13,11 @@ mod state;
 mod symmetry;
 mod tally;
 mod thresholds;
+pub mod trace;
 mod walk;
 
 pub use explore::{Explored, Run, Search, explore};
+pub use group::GroupType;
 pub use origins::{Origin, Outlook, look, origins, outlooks};
 pub use symmetry::Symmetry;
 pub use tally::{Tally, best_fullest};
@@ -27,8 +31,9 @@ use crate::{
     profile::Profile,
     topology::{Level, Topology},
 };
-use group::Ties;
-use state::State;
+use group::{Task, Ties};
+use state::{SCALE, State};
+use symmetry::Told;
 use tally::Bounds;
 use walk::Walk;
 
@@ -110,17 +115,32 @@ pub struct Burst<'a> {
     pub children: Children,
     /// What is known of idle CPUs, by CPU number; CPUs beyond its end are as [`IdleCpu::default`].
     pub idle: &'a [IdleCpu],
+    /// The NUMA node that the tasks prefer already, as an index into the topology's [`Level::Node`] units: threads of a
+    /// process under NUMA balancing inherit one.
+    #[doc(alias = "numa_preferred_nid")]
+    pub preferred_node: Option<u32>,
 }
 
 impl<'a> Burst<'a> {
     /// Forks by a launcher, of tasks that run at once.
     pub fn forks(allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Self {
         let (parent, entry, children) = (Parent::Waits, Entry::Fork, Children::JustStarted);
-        Self { allowed, tasks, origin, parent, entry, children, idle: &[] }
+        Self { allowed, tasks, origin, parent, entry, children, idle: &[], preferred_node: None }
     }
 
     fn walk(&self) -> Walk<'a> {
-        Walk { origin: self.origin, entry: self.entry, idle: self.idle }
+        let exec_util = match (self.entry, self.children) {
+            (Entry::Fork, _) => None,
+            (Entry::Exec, Children::LongRunning) => Some(SCALE),
+            (Entry::Exec, _) => Some(SCALE / 2),
+        };
+        let task = Task { preferred_node: self.preferred_node, exec_util };
+        Walk { origin: self.origin, entry: self.entry, task, idle: self.idle }
+    }
+
+    /// What tells CPUs apart wherever the parent is.
+    fn told(&self) -> Told<'a> {
+        Told { origin: None, preferred_node: self.preferred_node, idle: self.idle }
     }
 
     /// The counters before the first placement.

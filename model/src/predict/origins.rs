@@ -1,6 +1,6 @@
 //! Where the parent may be.
 
-use super::{Burst, Explored, Host, Run, Search, Symmetry, Tally, explore, state::State};
+use super::{Burst, Explored, Host, Run, Search, Symmetry, Tally, explore, state::State, symmetry::Told};
 use crate::cpuset::{Cpu, CpuSet};
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -23,10 +23,12 @@ impl From<Cpu> for Origin {
     }
 }
 
-/// One CPU of every class that could hold the parent of tasks under the mask `allowed`: the parent has the mask too,
-/// so it is on one of those CPUs. By lowest CPU.
-pub fn origins(host: Host<'_>, symmetry: &Symmetry, allowed: &CpuSet) -> Vec<Origin> {
-    let picture = symmetry.picture(&State::new(host.domains, host.profile, host.load, allowed), None);
+/// One CPU of every class that could hold the parent of a burst, whatever `burst.origin` says: the parent has the mask
+/// too, so it is on one of the allowed CPUs. By lowest CPU.
+pub fn origins(host: Host<'_>, symmetry: &Symmetry, burst: &Burst<'_>) -> Vec<Origin> {
+    let allowed = burst.allowed;
+    let state = State::new(host.domains, host.profile, host.load, allowed);
+    let picture = symmetry.picture(&state, burst.told());
     let mut known: HashMap<u64, usize> = HashMap::new();
     let mut origins: Vec<Origin> = Vec::new();
     for cpu in allowed {
@@ -103,5 +105,5 @@ pub fn outlooks(
 
 /// Equal for masks that are mirror images of each other, with what runs everywhere.
 pub fn look(host: Host<'_>, symmetry: &Symmetry, allowed: &CpuSet) -> u64 {
-    symmetry.picture(&State::new(host.domains, host.profile, host.load, allowed), None).key()
+    symmetry.picture(&State::new(host.domains, host.profile, host.load, allowed), Told::default()).key()
 }

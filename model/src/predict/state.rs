@@ -117,6 +117,12 @@ impl<'a> State<'a> {
                 state.mark_busy(cpu, tasks);
             }
         }
+        for (cpu, known) in load.averages().take_while(|(cpu, _)| cpu.index() < limit) {
+            let queue = &mut state.queues[cpu.index()];
+            queue.load = known.load.unwrap_or(queue.load);
+            queue.util = known.util.unwrap_or(queue.util);
+            queue.runnable = known.runnable.unwrap_or(queue.runnable);
+        }
         state.crowded_before = state.crowded.clone();
         state
     }

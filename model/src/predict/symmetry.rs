@@ -4,7 +4,7 @@
 //! with the same tasks everywhere along them, lead to the same future. Nodes stand for each other only where their
 //! distances to all others are the same; packages never do.
 
-use super::state::State;
+use super::{IdleCpu, state::State};
 use crate::{
     cpuset::{Cpu, CpuSet},
     domains::{Domains, Kind},
@@ -41,6 +41,7 @@ impl Symmetry {
         let classes = node_classes(topology, domains.numa_groups_divide());
         tree.above_cpu = vec![0; topology.cpu_limit()];
         tree.cpu_label = vec![0; topology.cpu_limit()];
+        let partitions = topology.scheduling_partitions();
         for cpu in topology.online() {
             let node = topology.unit_of(Level::Node, cpu).unwrap_or(0);
             let node_weight = topology.units(Level::Node)[node].cpus.len();
@@ -68,7 +69,10 @@ impl Symmetry {
                     u64::from(domain.imb_numa_nr()),
                 ]
             });
-            let mut chain: Vec<u64> = std::iter::once(package as u64).chain(chain).collect();
+            // One of two partitions in a node cannot change places with the other there alone, if both reach further.
+            let partition = partitions.iter().position(|partition| partition.contains(cpu));
+            let own = [package as u64, partition.map_or(u64::MAX, |index| index as u64)];
+            let mut chain: Vec<u64> = own.into_iter().chain(chain).collect();
             if !domains.numa_groups_divide() {
                 // Which groups a CPU sees hangs on its number.
                 chain.extend(
@@ -88,10 +92,10 @@ impl Symmetry {
     }
 
     /// The picture of a state in which CPUs that look alike can be found.
-    pub(super) fn picture<'a>(&'a self, state: &State<'_>, origin: Option<Cpu>) -> Picture<'a> {
+    pub(super) fn picture<'a>(&'a self, state: &State<'_>, told: Told<'a>) -> Picture<'a> {
         let mut picture = Picture {
             tree: self,
-            origin,
+            told,
             leaves: vec![0; self.above_cpu.len()],
             sums: vec![0; self.above.len()],
         };
@@ -123,12 +127,35 @@ fn node_classes(topology: &Topology, groups_divide: bool) -> Vec<u64> {
         .collect()
 }
 
+/// What is told of a launch that tells CPUs apart.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Told<'a> {
+    /// The CPU that the parent is on.
+    pub(super) origin: Option<Cpu>,
+    /// The index of the NUMA node that the tasks prefer.
+    pub(super) preferred_node: Option<u32>,
+    /// What is known of idle CPUs.
+    pub(super) idle: &'a [IdleCpu],
+}
+
+impl Told<'_> {
+    /// Equal for CPUs of which the same is told.
+    fn of(&self, state: &State<'_>, cpu: Cpu) -> [u64; 3] {
+        let is_origin = u64::from(self.origin == Some(cpu));
+        let preferred = self.preferred_node.is_some() && state.domains.node_index(cpu) == self.preferred_node;
+        let allowed = u64::from(state.allowed().contains(cpu));
+        let idle = self.idle.get(cpu.index()).copied().unwrap_or_default();
+        let latency = idle.exit_latency.map_or(0, |latency| u64::from(latency) + 1);
+        [allowed << 2 | u64::from(preferred) << 1 | is_origin, latency, idle.idle_stamp]
+    }
+}
+
 /// A state as sums of what is below each span; equal sums stand for mirror images. Two states that are none have the
 /// same sums with a chance of 2^-64.
 #[derive(Debug, Clone)]
 pub(super) struct Picture<'a> {
     tree: &'a Symmetry,
-    origin: Option<Cpu>,
+    told: Told<'a>,
     leaves: Vec<u64>,
     sums: Vec<u64>,
 }
@@ -137,11 +164,13 @@ impl Picture<'_> {
     /// Takes in what runs on the CPU now.
     pub(super) fn update(&mut self, state: &State<'_>, cpu: Cpu) {
         let queue = state.queue(cpu);
-        let allowed = u64::from(state.allowed().contains(cpu)) << 1 | u64::from(self.origin == Some(cpu));
         let index = cpu.index();
+        let [flags, latency, stamp] = self.told.of(state, cpu);
         let leaf = mix(&[
             self.tree.cpu_label[index],
-            allowed,
+            flags,
+            latency,
+            stamp,
             u64::from(queue.tasks) << 32 | u64::from(queue.load),
             u64::from(queue.util) << 32 | u64::from(queue.runnable),
         ]);

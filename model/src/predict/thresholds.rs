@@ -29,10 +29,9 @@ pub fn thresholds(topology: &Topology, profile: &Profile, level: &Level, allowed
     let count = |cpus: usize| u32::try_from(cpus).unwrap_or(u32::MAX);
     let (weight, span) = (count(local.cpus.len()), count(level.span.len()));
     if let Kind::Numa { .. } = level.kind {
-        let (limit, _) = topology.processor().fork_distance_limit();
         add(
             "fork_distance_limit",
-            limit,
+            profile.fork_distance_limit(topology.processor()),
             "Beyond this NUMA distance a level takes no part in placing new tasks.",
         );
         if level.flags.balance_fork {
@@ -43,7 +42,16 @@ pub fn thresholds(topology: &Topology, profile: &Profile, level: &Level, allowed
         }
         balancing(profile, level, weight, span, &mut add);
     }
-    if level.flags.balance_fork {
+    let margin = SCALE * level.imbalance_pct.saturating_sub(100) / 100;
+    let by_load = profile.numa_fork == NumaForkRule::ByLoad;
+    if level.flags.balance_fork && by_load {
+        add(
+            "load_margin",
+            margin,
+            "Loads per CPU that differ by less are as good as equal: a new task stays at a NUMA level, and goes by the average load below; 1024 is one task for each CPU.",
+        );
+    }
+    if level.flags.balance_fork && !by_load {
         let (spare, meaning) = match profile.stats {
             StatsRule::All => (
                 weight,
@@ -61,7 +69,7 @@ pub fn thresholds(topology: &Topology, profile: &Profile, level: &Level, allowed
         add("spare_below", spare, meaning);
         add(
             "busy_margin",
-            SCALE * level.imbalance_pct.saturating_sub(100) / 100,
+            margin,
             "Between two busy groups a new task stays unless the other's load per CPU is lower by more than this; 1024 is one task for each CPU.",
         );
     }
@@ -91,6 +99,7 @@ fn fork(rule: NumaForkRule, span: u32, imb_numa_nr: u32, own: u32) -> Vec<Told> 
         ]
     };
     match rule {
+        NumaForkRule::ByLoad => Vec::new(),
         NumaForkRule::AnyIdle => vec![(
             "fork_stays_while_idle",
             1,
@@ -115,7 +124,7 @@ fn balancing(
     span: u32,
     add: &mut impl FnMut(&'static str, u32, &'static str),
 ) {
-    let tolerance = profile.balance.tolerance();
+    let Some(tolerance) = profile.balance.tolerance() else { return };
     let limit = tolerance.limit(weight, span, level.imb_numa_nr);
     let limit = if tolerance.inclusive { limit + 1 } else { limit };
     let meaning = match (tolerance.counted, tolerance.limit) {

@@ -1,10 +1,13 @@
 //! The slow path of fork and exec: from the parent's CPU down its domains to the new task's CPU.
 
 use super::{
-    group::{Ties, group_choices, pick_group},
+    group::{Task, Ties, group_choices, pick_group},
     state::{SCALE, State},
 };
-use crate::cpuset::{Cpu, CpuSet};
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    profile::NumaForkRule,
+};
 
 /// How a task comes to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -41,54 +44,88 @@ impl Default for IdleCpu {
 pub(crate) struct Walk<'a> {
     pub(crate) origin: Cpu,
     pub(crate) entry: Entry,
+    pub(crate) task: Task,
     /// By CPU number; CPUs beyond its end are as [`IdleCpu::default`].
     pub(crate) idle: &'a [IdleCpu],
 }
 
 /// Where the walk stands: the CPU and how many of its domains, from the bottom, are still to be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Step {
+pub(crate) struct Step {
     cpu: Cpu,
     levels: usize,
+}
+
+/// A level of a descent, and where it led.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Level {
+    /// The CPU whose domain it is.
+    pub(crate) cpu: Cpu,
+    /// The domain.
+    pub(crate) domain: u32,
+    /// The group that was gone to, if any.
+    pub(crate) target: Option<u32>,
+    /// The CPU that it went on with.
+    pub(crate) new: Cpu,
+}
+
+/// Why there is nothing to walk through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoWalk {
+    /// The task may use this CPU only.
+    OneAllowed(Cpu),
+    /// The parent's CPU has no domain that balances new tasks.
+    NoDomain,
+    /// None that does holds a CPU that the task may use.
+    Outside,
 }
 
 impl Walk<'_> {
     /// The CPU that the kernel puts the next task on.
     #[doc(alias = "select_task_rq_fair")]
+    pub(crate) fn place(&self, state: &mut State<'_>) -> Cpu {
+        let reached = self.descend(state, |_, _| {});
+        self.land(state, reached)
+    }
+
+    /// Goes down the domains, and shows each level to `look`. The CPU that it comes out at need not be allowed.
     #[doc(alias = "find_idlest_cpu")]
     #[doc(alias = "sched_balance_find_dst_cpu")]
-    pub(crate) fn place(&self, state: &mut State<'_>) -> Cpu {
+    pub(crate) fn descend(&self, state: &mut State<'_>, mut look: impl FnMut(&mut State<'_>, Level)) -> Cpu {
         let mut step = match self.start(state) {
             Ok(step) => step,
-            Err(cpu) => return cpu,
+            Err(NoWalk::OneAllowed(only)) => return only,
+            Err(NoWalk::NoDomain | NoWalk::Outside) => return self.origin,
         };
         while let Some(below) = step.levels.checked_sub(1) {
             let id = state.domains.chain(step.cpu)[below];
             let domain = state.domains.view(id);
-            let target = domain.balance_fork.then(|| pick_group(state, domain, step.cpu)).flatten();
+            let target =
+                domain.balance_fork.then(|| pick_group(state, domain, step.cpu, self.task)).flatten();
             let new = target.map_or(step.cpu, |group| self.pick_cpu(state, group, step.cpu));
+            look(state, Level { cpu: step.cpu, domain: id, target, new });
             step = next(state, step, new, domain.weight);
         }
-        allowed_or_fallback(state, step.cpu, self.origin)
+        step.cpu
     }
 
-    /// Where the walk starts, or the CPU that is decided without it.
-    fn start(&self, state: &State<'_>) -> Result<Step, Cpu> {
+    /// The CPU itself if the task may run there, else what the kernel falls back to.
+    pub(crate) fn land(&self, state: &State<'_>, reached: Cpu) -> Cpu {
+        allowed_or_fallback(state, reached, self.origin)
+    }
+
+    /// Where the walk starts, if there is one.
+    pub(crate) fn start(&self, state: &State<'_>) -> Result<Step, NoWalk> {
         let allowed = state.allowed();
         if let Some(only) = allowed.first().filter(|&first| allowed.last() == Some(first)) {
-            return Err(only);
+            return Err(NoWalk::OneAllowed(only));
         }
         let chain = state.domains.chain(self.origin);
         let levels = chain.iter().take_while(|&&id| state.domains.view(id).balance_fork).count();
-        let reaches = levels.checked_sub(1).is_some_and(|top| {
-            let span = state.domains.view(chain[top]).span;
-            state.domains.groups()[span as usize].intersects(allowed)
-        });
-        if reaches {
-            Ok(Step { cpu: self.origin, levels })
-        } else {
-            Err(allowed_or_fallback(state, self.origin, self.origin))
-        }
+        let top = levels.checked_sub(1).ok_or(NoWalk::NoDomain)?;
+        let span = state.domains.view(chain[top]).span;
+        let reaches = state.domains.groups()[span as usize].intersects(allowed);
+        if reaches { Ok(Step { cpu: self.origin, levels }) } else { Err(NoWalk::Outside) }
     }
 
     /// The CPU inside the chosen group: idle before busy; among idle ones the shallowest idle state, then the most
@@ -124,7 +161,13 @@ impl Walk<'_> {
 
     /// What a busy CPU is judged by. A task that executes a new program counts where it still runs.
     fn load(&self, state: &State<'_>, cpu: Cpu) -> u32 {
-        state.queue(cpu).load + if self.runs_itself_on(cpu) { SCALE } else { 0 }
+        let queue = state.queue(cpu);
+        // v5.3 and v5.4 look at what is runnable alone.
+        let load = match state.profile.numa_fork {
+            NumaForkRule::ByLoad => queue.tasks.saturating_mul(SCALE),
+            _ => queue.load,
+        };
+        load.saturating_add(if self.runs_itself_on(cpu) { SCALE } else { 0 })
     }
 
     /// A task that executes a new program still runs on its CPU while it looks for another.
@@ -145,7 +188,8 @@ impl Walk<'_> {
     ) -> CpuSet {
         let start = match self.start(state) {
             Ok(step) => step,
-            Err(cpu) => return CpuSet::from(cpu),
+            Err(NoWalk::OneAllowed(only)) => return CpuSet::from(only),
+            Err(NoWalk::NoDomain | NoWalk::Outside) => return CpuSet::from(self.land(state, self.origin)),
         };
         let mut outcomes = CpuSet::new();
         let mut seen: Vec<CpuSet> = Vec::new();
@@ -158,11 +202,11 @@ impl Walk<'_> {
                 continue;
             }
             let Some(below) = step.levels.checked_sub(1) else {
-                outcomes.insert(allowed_or_fallback(state, step.cpu, self.origin));
+                outcomes.insert(self.land(state, step.cpu));
                 continue;
             };
             let domain = state.domains.view(state.domains.chain(step.cpu)[below]);
-            let choices = group_choices(state, domain, step.cpu, ties, marks);
+            let choices = group_choices(state, domain, step.cpu, self.task, ties, marks);
             if choices.stay || !domain.balance_fork {
                 open.push(Step { levels: below, ..step });
             }
@@ -177,7 +221,7 @@ impl Walk<'_> {
     }
 
     /// Every CPU that [`Walk::pick_cpu`] may return; stamps and latencies decide only where they are given.
-    fn cpu_choices(&self, state: &State<'_>, group: u32, cpu: Cpu) -> CpuSet {
+    pub(crate) fn cpu_choices(&self, state: &State<'_>, group: u32, cpu: Cpu) -> CpuSet {
         if state.domains.group_weight(group) == 1 || !self.idle.is_empty() {
             return CpuSet::from(self.pick_cpu(state, group, cpu));
         }

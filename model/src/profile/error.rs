@@ -34,7 +34,7 @@ pub enum Error {
         most: usize,
     },
     /// The kernel places tasks by rules that no profile describes.
-    #[error("{field} `{value}` is not modelled: kernels before 5.5; expected 5.5 or later{note}")]
+    #[error("{field} `{value}` is not modelled: kernels before 5.3; expected 5.3 or later{note}")]
     BeforeModelled {
         /// Where the text was given.
         field: Field,

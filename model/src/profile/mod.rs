@@ -8,6 +8,7 @@
 //! distributions hide the stable level, and vendors carry patches that no number tells.
 
 mod built;
+mod column;
 mod error;
 mod identity;
 mod origins;
@@ -23,6 +24,7 @@ mod vendor;
 mod version;
 
 pub use built::Built;
+pub use column::{Column, RECLAIM_DISTANCE, Refused};
 pub use error::{Error, Field};
 pub use identity::{KernelIdentity, Upstream};
 pub use provenance::{Knowledge, Origin, Provenance, Source, Status};
@@ -56,6 +58,9 @@ pub enum ImbNumaRule {
 /// difference of idle CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NumaForkRule {
+    /// Groups are chosen by their load on every level, and not by type and idle CPUs: no other rule of this column
+    /// comes into it, nor do `stats`, `tie` and the imbalance mark (v5.3 and v5.4).
+    ByLoad,
     /// Any idle CPU in the local group (v5.5 to v5.10).
     AnyIdle,
     /// `n < weight(domain) >> 2` (v5.11 to v5.17).
@@ -101,6 +106,8 @@ pub enum TieRule {
 /// What load balancing tolerates between NUMA nodes at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BalanceRule {
+    /// v5.3 and v5.4: by load; not modelled.
+    ByLoad,
     /// v5.7 to v5.10.
     V5_7,
     /// v5.11 to v5.17.
@@ -118,7 +125,7 @@ pub enum BalanceRule {
 }
 
 /// One kernel's placement rules.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Profile {
     /// The name, such as `v6.12` or `6.12.97+`.
     pub name: &'static str,
@@ -142,6 +149,14 @@ pub struct Profile {
     /// What load balancing tolerates.
     #[doc(alias = "calculate_imbalance")]
     pub balance: BalanceRule,
+    /// Whether a group's type looks at `runnable_avg` too (v5.7 and later).
+    #[doc(alias = "group_is_overloaded")]
+    #[doc(alias = "group_has_capacity")]
+    pub group_runnable: bool,
+    /// The NUMA distance beyond which a level takes no part in fork and exec balancing on AMD family 17h and later;
+    /// elsewhere it is 30.
+    #[doc(alias = "node_reclaim_distance")]
+    pub epyc_distance: u32,
     /// NUMA levels come from nodes that have CPUs only (v5.18 and later), not from every online node.
     pub cpu_nodes_only: bool,
     /// A cluster level (CPUs that share the L2) exists between SMT and MC (v5.16 and later).
@@ -172,6 +187,8 @@ impl Profile {
             tie,
             imbalance_pct,
             balance,
+            group_runnable,
+            epyc_distance,
             cpu_nodes_only,
             cluster_level,
         } = self;
@@ -181,6 +198,8 @@ impl Profile {
             && *tie == other.tie
             && *imbalance_pct == other.imbalance_pct
             && *balance == other.balance
+            && *group_runnable == other.group_runnable
+            && *epyc_distance == other.epyc_distance
             && *cpu_nodes_only == other.cpu_nodes_only
             && *cluster_level == other.cluster_level
     }

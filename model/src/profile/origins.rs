@@ -10,6 +10,16 @@ const fn mail(name: &'static str, what: &'static str) -> Origin {
     Origin { source: Source::Mail(name), what, since: "not merged" }
 }
 
+const BY_LOAD: Origin = Origin {
+    source: Source::ReadAt("de53fd7aedb1"),
+    what: "groups are told apart by their load, then by their average load",
+    since: "before v5.3",
+};
+const EPYC: Origin = commit(
+    "a55c7454a8c8",
+    "v5.4",
+    "on EPYC, forks and execs spread up to a NUMA distance of 32 instead of 30",
+);
 const IDLEST: Origin = commit(
     "57abff067a08",
     "v5.5",
@@ -40,18 +50,22 @@ const AFFINITY: Origin =
     commit("f5b2eeb49991", "v6.0", "imb_numa_nr is capped by the number of allowed CPUs in the local group");
 const ALLOWED: Origin = commit("82d6e01a0699", "v6.19", "a group's statistics count its allowed CPUs only");
 
-pub(super) const V5_5: &[Origin] = &[IDLEST];
-pub(super) const V5_9: &[Origin] = &[IDLEST, TIE];
-pub(super) const V5_10: &[Origin] = &[IDLEST, TIE, PCT];
+pub(super) const V5_3: &[Origin] = &[BY_LOAD];
+pub(super) const V5_4: &[Origin] = &[BY_LOAD, EPYC];
+pub(super) const V5_5: &[Origin] = &[EPYC, IDLEST];
+pub(super) const V5_9: &[Origin] = &[EPYC, IDLEST, TIE];
+pub(super) const V5_10: &[Origin] = &[EPYC, IDLEST, TIE, PCT];
 pub(super) const V5_10_FIXED: &[Origin] = &[
+    EPYC,
     IDLEST,
     TIE,
     PCT,
     ALLOWED,
     commit("b1f4dc174294", "5.10.261", "82d6e01a0699 in the 5.10.y stable series"),
 ];
-pub(super) const V5_11: &[Origin] = &[IDLEST, TIE, PCT, FLOATING, FORK_LIMIT];
+pub(super) const V5_11: &[Origin] = &[EPYC, IDLEST, TIE, PCT, FLOATING, FORK_LIMIT];
 pub(super) const V5_13: &[Origin] = &[
+    EPYC,
     IDLEST,
     TIE,
     PCT,
@@ -64,6 +78,7 @@ pub(super) const V5_13: &[Origin] = &[
     ),
 ];
 pub(super) const V5_15_FIXED: &[Origin] = &[
+    EPYC,
     IDLEST,
     TIE,
     PCT,
@@ -72,9 +87,9 @@ pub(super) const V5_15_FIXED: &[Origin] = &[
     ALLOWED,
     commit("d99f14f8b142", "5.15.212", "82d6e01a0699 in the 5.15.y stable series"),
 ];
-pub(super) const V5_16: &[Origin] = &[IDLEST, TIE, PCT, FLOATING, FORK_LIMIT, CLUSTER, CLUSTER_X86];
+pub(super) const V5_16: &[Origin] = &[EPYC, IDLEST, TIE, PCT, FLOATING, FORK_LIMIT, CLUSTER, CLUSTER_X86];
 pub(super) const V5_16_FIXED: &[Origin] =
-    &[IDLEST, TIE, PCT, FLOATING, FORK_LIMIT, CLUSTER, CLUSTER_X86, ALLOWED];
+    &[EPYC, IDLEST, TIE, PCT, FLOATING, FORK_LIMIT, CLUSTER, CLUSTER_X86, ALLOWED];
 
 pub(super) const MEL_V3: &[Origin] = &[mail(
     "Mel Gorman's NUMA imbalance series, v3, 1 December 2021",
@@ -118,9 +133,9 @@ pub(super) const MEL_V6_PRATEEK: &[Origin] = &[
 ];
 
 pub(super) const V5_18: &[Origin] =
-    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, CONSISTENT, IMB_NUMA_NR];
+    &[EPYC, IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, CONSISTENT, IMB_NUMA_NR];
 pub(super) const V5_18_FIXED: &[Origin] =
-    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, CONSISTENT, IMB_NUMA_NR, ALLOWED];
+    &[EPYC, IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, CONSISTENT, IMB_NUMA_NR, ALLOWED];
 pub(super) const THIS_SERIES: &[Origin] = &[
     mail(
         "Mel Gorman's NUMA imbalance series of May 2022, measured on v5.18-rc4",
@@ -130,18 +145,31 @@ pub(super) const THIS_SERIES: &[Origin] = &[
     CHANNELS,
 ];
 pub(super) const V6_0: &[Origin] =
-    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, IMB_NUMA_NR, LIMITS, CHANNELS, AFFINITY];
+    &[EPYC, IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, IMB_NUMA_NR, LIMITS, CHANNELS, AFFINITY];
 pub(super) const V6_1_FIXED: &[Origin] =
     &with_backport(commit("3c9019ea13be", "6.1.178", "82d6e01a0699 in the 6.1.y stable series"));
 pub(super) const V6_6_FIXED: &[Origin] =
     &with_backport(commit("5a3218fbdeac", "6.6.145", "82d6e01a0699 in the 6.6.y stable series"));
 pub(super) const V6_18_FIXED: &[Origin] =
     &with_backport(commit("75e1d2787005", "6.18.39", "82d6e01a0699 in the 6.18.y stable series"));
-pub(super) const V6_19: &[Origin] =
-    &[IDLEST, TIE, PCT, CLUSTER, CLUSTER_X86, CPU_NODES, IMB_NUMA_NR, LIMITS, CHANNELS, AFFINITY, ALLOWED];
+pub(super) const V6_19: &[Origin] = &[
+    EPYC,
+    IDLEST,
+    TIE,
+    PCT,
+    CLUSTER,
+    CLUSTER_X86,
+    CPU_NODES,
+    IMB_NUMA_NR,
+    LIMITS,
+    CHANNELS,
+    AFFINITY,
+    ALLOWED,
+];
 
-const fn with_backport(backport: Origin) -> [Origin; 12] {
+const fn with_backport(backport: Origin) -> [Origin; 13] {
     [
+        EPYC,
         IDLEST,
         TIE,
         PCT,

@@ -22,13 +22,15 @@ pub struct Origin {
     pub source: Source,
     /// What it did to placement.
     pub what: &'static str,
-    /// The first release with it, such as `v5.11`, or `not merged`.
+    /// The first release with it, such as `v5.11`, `not merged`, or `before v5.3`.
     pub since: &'static str,
 }
 
 /// Where a change can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
+    /// It is older than every source that was read; a commit whose source has it.
+    ReadAt(&'static str),
     /// A commit of Linus Torvalds' or the stable tree, by the first 12 digits of its id.
     Commit(&'static str),
     /// A patch or test report on the kernel's mailing list, by what it was called there.

@@ -37,7 +37,7 @@ pub enum Confidence {
 ///
 /// # Errors
 ///
-/// If the texts name no kernel, or one before v5.5.
+/// If the texts name no kernel, or one before v5.3.
 pub fn candidates(identity: &KernelIdentity) -> Result<Candidates, Error> {
     resolve(identity, Field::Release)
 }
@@ -97,14 +97,17 @@ struct Series {
     fixed: Option<&'static Profile>,
 }
 
-const FIRST: (u16, u16) = (5, 5);
+const FIRST: (u16, u16) = (5, 3);
 /// From here on the rules differ by 82d6e01a0699 alone.
 const LAST_RULES: (u16, u16) = (6, 0);
 /// The first mainline release with 82d6e01a0699.
 const FIXED: (u16, u16) = (6, 19);
 
-static SERIES: [Series; 15] = [
-    series(FIRST, (5, 7), &table::V5_7, None),
+static SERIES: [Series; 18] = [
+    series(FIRST, (5, 3), &table::V5_3, None),
+    series((5, 4), (5, 4), &table::V5_4, None),
+    series((5, 5), (5, 5), &table::V5_5, None),
+    series((5, 7), (5, 7), &table::V5_7, None),
     series((5, 8), (5, 8), &table::V5_8, None),
     series((5, 9), (5, 9), &table::V5_9, None),
     series((5, 10), (5, 10), &table::V5_10, Some(&table::V5_10_FIXED)),
@@ -199,11 +202,6 @@ impl Found {
         let name = here.profile.name;
         if version.series() > FIXED {
             self.say(format!("{major}.{minor} is newer than every release known here: taken as {name}."));
-        } else if version.series() < (5, 7) {
-            self.say(format!(
-                "{major}.{minor} is taken as {name}: it has the group types that came with v5.5, but does not look \
-                 at runnable_avg yet."
-            ));
         } else if version.series() != here.named {
             self.say(format!(
                 "{major}.{minor} is taken as {name}: no change of a rule between them is known."

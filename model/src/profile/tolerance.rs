@@ -68,8 +68,8 @@ pub struct Balance {
 }
 
 impl BalanceRule {
-    /// What it leaves alone.
-    pub const fn tolerance(self) -> Tolerance {
+    /// What it leaves alone; `None` where balancing goes by load, which is not modelled.
+    pub const fn tolerance(self) -> Option<Tolerance> {
         let v5_11 = Tolerance {
             counted: Counted::Busiest,
             limit: Limit::GroupQuarter,
@@ -78,7 +78,8 @@ impl BalanceRule {
             halved_first: true,
         };
         let with_new = Tolerance { counted: Counted::WithNew, limit: Limit::ImbNuma, ..v5_11 };
-        match self {
+        Some(match self {
+            Self::ByLoad => return None,
             Self::V5_7 => Tolerance { limit: Limit::Tasks(2), inclusive: true, most: Most::Any, ..v5_11 },
             Self::V5_11 => v5_11,
             Self::MelV3 => Tolerance { limit: Limit::ImbNuma, ..v5_11 },
@@ -86,7 +87,7 @@ impl BalanceRule {
             Self::MelV5 => with_new,
             Self::MelV6 => Tolerance { inclusive: true, ..with_new },
             Self::V6_0 => Tolerance { inclusive: true, halved_first: false, ..with_new },
-        }
+        })
     }
 }
 
@@ -131,7 +132,7 @@ mod tests {
     /// Two nodes of 40 CPUs; `imb_numa_nr` as each kernel computes it.
     fn moved(rule: BalanceRule, imb_numa_nr: u32, busiest: u32, local: u32) -> u32 {
         let at = Balance { busiest, local, group_weight: 40, domain_weight: 80, imb_numa_nr };
-        rule.tolerance().to_move(busiest - local, &at)
+        rule.tolerance().unwrap().to_move(busiest - local, &at)
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct Description {
     pub offline: CpuSet,
     /// CPUs that are taken out of scheduling domains.
     pub isolated: CpuSet,
+    /// Sets of CPUs with scheduling domains of their own (cpuset partitions).
+    pub partitions: Vec<CpuSet>,
     /// CPUs that this process' cpuset does not allow.
     pub disallowed: CpuSet,
     /// Who made the processor.
@@ -70,6 +72,9 @@ pub enum Error {
     /// More NUMA nodes than any kernel is built for.
     #[error("the topology has {0} NUMA nodes; at most {MAX_NODES} are taken, as many as Linux is built for")]
     TooManyNodes(usize),
+    /// Two partitions share CPUs.
+    #[error("CPUs {0} are in two partitions; expected each CPU in one at most")]
+    OverlappingPartitions(CpuSet),
     /// The distance matrix does not have a row and a column for each node.
     #[error("the distance matrix is not {nodes} x {nodes}, one row and one column for each NUMA node")]
     DistanceShape {
@@ -83,16 +88,26 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// No online CPU, a CPU or node described twice, too many nodes, or a distance matrix of another size than the
-    /// nodes.
+    /// No online CPU, a CPU or node described twice, too many nodes, partitions that overlap, or a distance matrix of
+    /// another size than the nodes.
     pub fn try_new(description: Description) -> Result<Self, Error> {
-        let Description { mut pus, nodes, distances, offline, isolated, disallowed, processor } = description;
+        let Description { mut pus, nodes, distances, offline, isolated, partitions, disallowed, processor } =
+            description;
         pus.sort_by_key(|pu| pu.cpu);
         if let Some(pair) = pus.windows(2).find(|pair| pair[0].cpu == pair[1].cpu) {
             return Err(Error::DuplicateCpu(pair[0].cpu));
         }
         let last = pus.last().ok_or(Error::NoCpus)?.cpu;
         let online: CpuSet = pus.iter().map(|pu| pu.cpu).collect();
+
+        let mut partitioned = CpuSet::new();
+        for partition in &partitions {
+            let twice = partitioned.intersection(partition);
+            if !twice.is_empty() {
+                return Err(Error::OverlappingPartitions(twice));
+            }
+            partitioned.extend_from(partition);
+        }
 
         let packages = Grouping::by_key(&pus, |pu| pu.package);
         let cpu_nodes = Grouping::by_key(&pus, |pu| pu.node);
@@ -121,6 +136,11 @@ impl Topology {
         Ok(Self {
             offline: offline.difference(&online),
             isolated: isolated.intersection(&online),
+            partitions: partitions
+                .iter()
+                .map(|partition| partition.intersection(&online))
+                .filter(|partition| !partition.is_empty())
+                .collect(),
             disallowed: disallowed.intersection(&online),
             asymmetric: pus.iter().any(|pu| pu.capacity != pus[0].capacity),
             online,
@@ -158,6 +178,7 @@ impl Topology {
             distances: (!self.distances_assumed).then(|| rows.collect()),
             offline: self.offline.clone(),
             isolated: self.isolated.clone(),
+            partitions: self.partitions.clone(),
             disallowed: self.disallowed.clone(),
             processor: self.processor.clone(),
         }

@@ -71,16 +71,14 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// The NUMA distance beyond which a level takes no part in fork and exec balancing: 32 on AMD (and Hygon)
-    /// family 17h and later since v5.4 (a55c7454a8c8), else 30. The flag says that it is an assumption, since
-    /// the vendor or the family is not known.
+    /// Whether it is an AMD or Hygon one of family 17h or later, for which the kernel's NUMA distance limit for fork and
+    /// exec balancing differs. `None` if the vendor or the family is not known.
     #[doc(alias = "node_reclaim_distance")]
-    pub fn fork_distance_limit(&self) -> (u32, bool) {
+    pub fn is_epyc(&self) -> Option<bool> {
         match (self.vendor.as_str(), self.family) {
-            ("", _) | ("AuthenticAMD", None) => (30, true),
-            ("AuthenticAMD", Some(family)) => (if family >= 0x17 { 32 } else { 30 }, false),
-            ("HygonGenuine", _) => (32, false),
-            _ => (30, false),
+            ("", _) | ("AuthenticAMD", None) => None,
+            ("AuthenticAMD", Some(family)) => Some(family >= 0x17),
+            (vendor, _) => Some(vendor == "HygonGenuine"),
         }
     }
 }
@@ -98,6 +96,7 @@ pub struct Topology {
     online: CpuSet,
     offline: CpuSet,
     isolated: CpuSet,
+    partitions: Vec<CpuSet>,
     disallowed: CpuSet,
     places: Vec<Option<Place>>,
     units: [Vec<Unit>; 4],
@@ -124,6 +123,22 @@ impl Topology {
     /// The online CPUs that are taken out of scheduling domains (`isolcpus=domain`, isolated partitions).
     pub fn isolated(&self) -> &CpuSet {
         &self.isolated
+    }
+
+    /// Sets of online CPUs that have scheduling domains of their own (cpuset partitions): none of them overlaps another.
+    pub fn partitions(&self) -> &[CpuSet] {
+        &self.partitions
+    }
+
+    /// The CPUs that have domains, those of each partition apart; the CPUs outside every partition come first. Isolated
+    /// CPUs are in none.
+    #[doc(alias = "generate_sched_domains")]
+    #[doc(alias = "partition_sched_domains")]
+    pub fn scheduling_partitions(&self) -> Vec<CpuSet> {
+        let mut rest = self.online.difference(&self.isolated);
+        self.partitions.iter().for_each(|partition| rest.subtract(partition));
+        let all = std::iter::once(rest).chain(self.partitions.iter().map(|p| p.difference(&self.isolated)));
+        all.filter(|partition| !partition.is_empty()).collect()
     }
 
     /// The online CPUs that this process' cpuset does not allow.

@@ -9,6 +9,9 @@ use berth_model::{
     topology::{Level, Topology},
 };
 
+/// The mask of the STREAM reports: one CPU in every second LLC.
+pub(crate) const STREAM: &str = "0,16,32,48,64,80,96,112";
+
 /// A host under one profile, owned.
 pub(crate) struct Bench {
     pub(crate) topology: Topology,
@@ -22,7 +25,7 @@ impl Bench {
     pub(crate) fn new(topology: &Topology, profile: &Profile) -> Self {
         let domains = Domains::build(topology, profile);
         let symmetry = Symmetry::new(topology, &domains);
-        Self { topology: topology.clone(), domains, profile: profile.clone(), load: Load::idle(), symmetry }
+        Self { topology: topology.clone(), domains, profile: *profile, load: Load::idle(), symmetry }
     }
 
     pub(crate) fn named(topology: &Topology, profile: &str) -> Self {

@@ -8,7 +8,7 @@ use berth_model::{
 };
 
 fn values(topology: &Topology, rule: ImbNumaRule) -> Vec<u32> {
-    let profile = Profile { imb_numa: rule, ..Profile::named("v6.12").unwrap().clone() };
+    let profile = Profile { imb_numa: rule, ..*Profile::named("v6.12").unwrap() };
     let domains = Domains::build(topology, &profile);
     let per_cpu = topology.online().iter().map(|cpu| {
         domains

@@ -100,7 +100,12 @@ impl<'a> Oracle<'a> {
         let mut cpu = burst.origin;
         let mut domain = top.filter(|top| top.span().intersects(burst.allowed)).copied();
         while let Some(at) = domain {
-            let chosen = at.flags().balance_fork.then(|| self.group(at, cpu, burst.allowed)).flatten();
+            let by_load = self.profile.numa_fork == NumaForkRule::ByLoad;
+            let chosen = match (at.flags().balance_fork, by_load) {
+                (false, _) => None,
+                (true, false) => self.group(at, cpu, burst),
+                (true, true) => self.group_by_load(at, cpu, burst),
+            };
             let new = chosen.map_or(cpu, |group| self.cpu_in(group, cpu, burst));
             let narrower = self.domains.of(new).rev().filter(|d| d.weight() < at.weight());
             domain = narrower.into_iter().find(|d| new == cpu || d.flags().balance_fork);
@@ -131,11 +136,67 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    fn group<'d>(&self, domain: Domain<'d>, cpu: Cpu, allowed: &CpuSet) -> Option<&'d CpuSet> {
+    /// v5.3 and v5.4.
+    fn group_by_load<'d>(&self, domain: Domain<'d>, cpu: Cpu, burst: &Burst<'_>) -> Option<&'d CpuSet> {
+        let (margin, scale) =
+            (1024 * (domain.imbalance_pct() - 100) / 100, 100 + (domain.imbalance_pct() - 100) / 2);
+        let (margin, scale) = (u64::from(margin), u64::from(scale));
+        let per_capacity = |load: u64, seen: &Seen| load * 1024 / (seen.weight * 1024);
+        // Runnable and average load of the local group, if any, and the least of the others.
+        let mut local: Option<(u64, u64)> = None;
+        let mut least: Option<(u64, u64)> = None;
+        let mut idlest = None;
+        let (mut local_spare, mut most_spare, mut roomiest) = (0, 0, None);
+        for (index, group) in domain.groups().enumerate() {
+            let seen = self.see(group, burst.allowed);
+            if seen.allowed == 0 {
+                continue;
+            }
+            let loads = (per_capacity(seen.nr * 1024, &seen), per_capacity(seen.load, &seen));
+            let spare = group.iter().map(|cpu| 1024 - self.cells[cpu.index()].util.min(1024)).max().unwrap();
+            if index == 0 || group.contains(cpu) {
+                (local, local_spare) = (Some(loads), spare);
+                continue;
+            }
+            match least {
+                Some((runnable, load)) if runnable <= loads.0 + margin => {
+                    if loads.0 < runnable + margin && 100 * load > scale * loads.1 {
+                        (least, idlest) = (Some((runnable, loads.1)), Some(group));
+                    }
+                }
+                _ => (least, idlest) = (Some(loads), Some(group)),
+            }
+            if spare > most_spare {
+                (most_spare, roomiest) = (spare, Some(group));
+            }
+        }
+        if burst.entry == Entry::Exec {
+            // The task has run about as long as one that was just forked.
+            let half = 512 / 2;
+            if local_spare > half && scale * local_spare > 100 * most_spare {
+                return None;
+            }
+            if most_spare > half {
+                return roomiest;
+            }
+        }
+        let ((their_runnable, their_load), Some((runnable, load))) = (least?, local) else { return idlest };
+        let numa = domain.flags().numa;
+        if numa && their_runnable + margin >= runnable
+            || their_runnable > runnable + margin
+            || runnable < their_runnable + margin && 100 * load < scale * their_load
+        {
+            return None;
+        }
+        idlest
+    }
+
+    fn group<'d>(&self, domain: Domain<'d>, cpu: Cpu, burst: &Burst<'_>) -> Option<&'d CpuSet> {
+        let allowed = burst.allowed;
         let pct = u64::from(domain.imbalance_pct());
         let kind = |seen: &Seen| {
             let capacity = seen.weight * 1024;
-            let waiting = capacity * pct < seen.runnable * 100;
+            let waiting = self.profile.group_runnable && capacity * pct < seen.runnable * 100;
             if seen.nr > seen.weight && (capacity * 100 < seen.util * pct || waiting) {
                 Type::Overloaded
             } else if seen.nr < seen.weight || (!waiting && capacity * 100 > seen.util * pct) {
@@ -171,8 +232,12 @@ impl<'a> Oracle<'a> {
         let (group, other) = best?;
         let Some(local) = local else { return Some(group) };
         let numa = domain.flags().numa;
+        let node = |cpu: Cpu| self.topology.unit_of(Level::Node, cpu);
+        let preferred = burst.preferred_node.map(|node| Some(node as usize));
         let stay = match (kind(&local), kind(&other)) {
             (ours, theirs) if ours != theirs => ours < theirs,
+            (Type::HasSpare, _) if numa && preferred == Some(node(cpu)) => true,
+            (Type::HasSpare, _) if numa && preferred == Some(node(group.first().unwrap())) => false,
             (Type::HasSpare, _) => numa && self.tolerated(domain, &local, &other) || local.idle >= other.idle,
             _ => {
                 let margin = 1024 * (pct - 100) / 100;
@@ -189,6 +254,7 @@ impl<'a> Oracle<'a> {
         let least = i.min(local.allowed);
         let difference = local.idle.abs_diff(other.idle);
         match self.profile.numa_fork {
+            NumaForkRule::ByLoad => unreachable!("groups are chosen by load"),
             NumaForkRule::AnyIdle => local.idle > 0,
             NumaForkRule::Span25 => n < u64::from(domain.weight() >> 2),
             NumaForkRule::Less => n < i,
@@ -219,7 +285,9 @@ impl<'a> Oracle<'a> {
                     (stamp, idle) = (known.idle_stamp, Some(candidate));
                 }
             } else {
-                let load = cell.load + if exec_here(candidate) { 1024 } else { 0 };
+                let load =
+                    if self.profile.numa_fork == NumaForkRule::ByLoad { cell.nr * 1024 } else { cell.load };
+                let load = load + if exec_here(candidate) { 1024 } else { 0 };
                 if load < least {
                     (least, busy) = (load, Some(candidate));
                 }

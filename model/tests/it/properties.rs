@@ -58,7 +58,8 @@ proptest! {
 
     #[test]
     fn counters_agree_with_a_plain_rescan(
-        case in case(), parent in parents(), exec in any::<bool>(), ordered in any::<bool>()
+        case in case(), parent in parents(), exec in any::<bool>(), ordered in any::<bool>(),
+        preferred_node in prop::option::weighted(0.2, 0u32..6),
     ) {
         let bench = case.bench();
         let entry = if exec { Entry::Exec } else { Entry::Fork };
@@ -66,7 +67,8 @@ proptest! {
         let idle: Vec<IdleCpu> =
             case.idle.iter().map(|idle| IdleCpu { idle_stamp: idle.idle_stamp - 1, ..*idle }).collect();
         let idle: &[IdleCpu] = if ordered { &idle } else { &[] };
-        let burst = Burst { parent, entry, idle, ..Burst::forks(&case.mask, case.tasks, case.origin) };
+        let burst =
+            Burst { parent, entry, idle, preferred_node, ..Burst::forks(&case.mask, case.tasks, case.origin) };
         let oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
         prop_assert_eq!(place(bench.host(), &burst), oracle.place(&burst));
     }
@@ -149,7 +151,8 @@ proptest! {
                 explored.refused.is_some()
             })
         };
-        let classes = origins(bench.host(), &bench.symmetry, &mask).into_iter().map(|class| class.cpu).collect();
+        let burst = Burst::forks(&mask, case.tasks % 6, mask.first().unwrap());
+        let classes = origins(bench.host(), &bench.symmetry, &burst).into_iter().map(|class| class.cpu).collect();
         let with = any_piles_up(&bench, classes);
         bench.symmetry.tell_apart();
         prop_assert_eq!(with, any_piles_up(&bench, mask.iter().collect()));

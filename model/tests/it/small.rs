@@ -72,8 +72,17 @@ fn the_shallowest_then_the_most_recently_idled() {
     assert_eq!(choice(idle(Some(2), 5), idle(Some(100), 9)), 2);
     assert_eq!(choice(idle(Some(2), 5), idle(Some(2), 9)), 3);
     assert_eq!(choice(idle(None, 5), idle(None, 9)), 3);
-    // Neither went idle ever: both are passed over, and the least loaded of the busy ones is taken, were there any.
+    // One that never went idle, as far as its stamp tells, is passed over.
     assert_eq!(choice(idle(None, 0), idle(None, 9)), 3);
+    // If neither did, the task stays on the CPU that it looks from; that one is not allowed, so the fallback decides.
+    let never = [IdleCpu { exit_latency: None, idle_stamp: 0 }; 4];
+    let from = |origin: u32, allowed: &str| {
+        let allowed = cpus(allowed);
+        bench.places(&Burst { idle: &never, ..Burst::forks(&allowed, 1, cpu(origin)) })[0]
+    };
+    assert_eq!(from(0, "2-3"), 2);
+    // With it allowed, it takes the task although it is busy.
+    assert_eq!(from(0, "0,2-3"), 0);
 }
 
 #[test]

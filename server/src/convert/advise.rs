@@ -1,7 +1,7 @@
 //! What is asked of `Advise`, from the wire.
 
 use super::{
-    Failure, Faults, Warnings, cpus, host, kernel,
+    Failure, Faults, Warnings, cpus, host,
     predict::{self, known_enum},
     unserved::Unserved,
 };
@@ -52,7 +52,13 @@ impl Question {
     pub(crate) fn without_advice(&self) -> predict::Question {
         let Launch { origin, parent, entry } = self.launch;
         let launch = predict::Launch { origin, parent, entry, ..predict::Launch::default() };
-        predict::Question { tasks: self.tasks, allowed: self.allowed.clone(), launch, full: self.full }
+        predict::Question {
+            tasks: self.tasks,
+            allowed: self.allowed.clone(),
+            launch,
+            full: self.full,
+            trace: None,
+        }
     }
 }
 
@@ -79,11 +85,11 @@ pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     if let Some(scenario) = &request.scenario {
         // A proof tries what it can itself; only `Predict` takes one circumstance for given.
         fields.field("scenario.children_sleep", scenario.children_sleep);
+        fields.field("scenario.preferred_node", scenario.preferred_node.is_some());
         fields.field("scenario.idle_order", !scenario.idle_order.is_empty());
         fields.field("scenario.exit_latencies", !scenario.exit_latencies.is_empty());
     }
     host::unserved(request.host.as_ref(), &mut fields);
-    kernel::unserved(request.kernel.as_ref(), &mut fields);
     fields.none()
 }
 

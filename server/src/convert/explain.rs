@@ -1,6 +1,6 @@
 //! What is asked of `Explain`, and the levels of CPUs, to the wire.
 
-use super::{Failure, Faults, Warnings, count, cpus, host, kernel, predict, unserved::Unserved};
+use super::{Failure, Faults, Warnings, count, cpus, host, predict, unserved::Unserved};
 use crate::snapshot::Snapshot;
 use berth_model::{
     cpuset::CpuSet,
@@ -36,7 +36,6 @@ pub(crate) struct Question {
 pub(crate) fn unserved(request: &v1::ExplainRequest) -> Result<(), Failure> {
     let mut fields = Unserved::default();
     host::unserved(request.host.as_ref(), &mut fields);
-    kernel::unserved(request.kernel.as_ref(), &mut fields);
     fields.none()
 }
 

@@ -4,7 +4,7 @@ use super::{Faults, Warnings, cpus, unserved::Unserved};
 use crate::ingest::Hardware;
 use berth_model::{
     cpuset::CpuSet,
-    load::{self, CpuLoad},
+    load::{self, Averages, CpuLoad},
     topology::Topology,
 };
 use berth_proto::v1::{self, host::Source as WireSource};
@@ -13,6 +13,8 @@ use berth_proto::v1::{self, host::Source as WireSource};
 const MAX_VENDOR: usize = 64;
 /// Tasks that may be said to run on one CPU.
 const MAX_RUNNABLE: u32 = super::MAX_TASKS;
+/// The largest average of a run queue: 1024 for each of those.
+const MAX_AVERAGE: u32 = load::MAX_RUNNABLE * 1024;
 /// From this share of busy time on, a CPU of which no count is given runs one task.
 const BUSY: f64 = 0.5;
 /// Vendors that `/proc/cpuinfo` is known to name.
@@ -51,7 +53,15 @@ pub(crate) enum LoadAsked {
     Measured,
     Idle,
     /// Per entry of the request.
-    Given(Vec<(CpuSet, CpuLoad)>),
+    Given(Vec<GivenLoad>),
+}
+
+/// What is said to run on each of some CPUs.
+#[derive(Debug)]
+pub(crate) struct GivenLoad {
+    cpus: CpuSet,
+    load: CpuLoad,
+    averages: Averages,
 }
 
 /// What is to be replaced of what is known of it.
@@ -60,16 +70,18 @@ pub(crate) struct Changes {
     pub(crate) cpu_vendor: Option<String>,
     pub(crate) cpu_family: Option<u32>,
     isolated: Option<CpuSet>,
+    partitions: Option<Vec<CpuSet>>,
     offline: Option<CpuSet>,
     distances: Option<Vec<u32>>,
 }
 
 impl Changes {
     pub(crate) fn are_none(&self) -> bool {
-        let Self { cpu_vendor, cpu_family, isolated, offline, distances } = self;
+        let Self { cpu_vendor, cpu_family, isolated, partitions, offline, distances } = self;
         cpu_vendor.is_none()
             && cpu_family.is_none()
             && isolated.is_none()
+            && partitions.is_none()
             && offline.is_none()
             && distances.is_none()
     }
@@ -96,6 +108,12 @@ impl Changes {
         if let Some(isolated) = &self.isolated {
             check("host.isolated", isolated);
             description.isolated = isolated.clone();
+        }
+        if let Some(partitions) = &self.partitions {
+            for (i, partition) in partitions.iter().enumerate() {
+                check(&format!("host.partitions[{i}]"), partition);
+            }
+            description.partitions.clone_from(partitions);
         }
         if let Some(offline) = &self.offline {
             check("host.offline", offline);
@@ -128,7 +146,6 @@ impl Changes {
 /// The fields that are not served.
 pub(crate) fn unserved(host: Option<&v1::Host>, unserved: &mut Unserved) {
     let Some(host) = host else { return };
-    unserved.field("host.partitions", !host.partitions.is_empty());
     // The first entry with each: a list may be long.
     let mut first = |name: &str, is_set: fn(&v1::CpuLoad) -> bool| {
         let entry = host.load.iter().position(is_set);
@@ -137,9 +154,6 @@ pub(crate) fn unserved(host: Option<&v1::Host>, unserved: &mut Unserved) {
     first("steal", |load| load.steal.is_some());
     first("irq", |load| load.irq.is_some());
     first("rt", |load| load.rt.is_some());
-    first("load_avg", |load| load.load_avg.is_some());
-    first("util_avg", |load| load.util_avg.is_some());
-    first("runnable_avg", |load| load.runnable_avg.is_some());
 }
 
 /// The host that a request names.
@@ -183,6 +197,7 @@ pub(crate) fn from_wire(host: Option<v1::Host>, faults: &mut Faults, warnings: &
         cpu_vendor: (!host.cpu_vendor.is_empty()).then_some(host.cpu_vendor),
         cpu_family: (host.cpu_family != 0).then_some(host.cpu_family),
         isolated: cpus::set("host.isolated", &host.isolated, faults),
+        partitions: (!host.partitions.is_empty()).then(|| partitions(&host.partitions, faults)),
         offline: cpus::set("host.offline", &host.offline, faults),
         distances: (!host.distances.is_empty()).then_some(host.distances),
     };
@@ -194,7 +209,32 @@ pub(crate) fn from_wire(host: Option<v1::Host>, faults: &mut Faults, warnings: &
     HostAsked { source, load, changes }
 }
 
-fn loads(loads: Vec<v1::CpuLoad>, faults: &mut Faults) -> Vec<(CpuSet, CpuLoad)> {
+/// Sets of CPUs of which none overlaps another.
+fn partitions(given: &[String], faults: &mut Faults) -> Vec<CpuSet> {
+    let mut all = CpuSet::new();
+    let mut read = Vec::new();
+    for (i, text) in given.iter().enumerate() {
+        if faults.are_many() {
+            break;
+        }
+        let field = format!("host.partitions[{i}]");
+        if text.is_empty() {
+            faults.add(&field, "no CPU is named; expected at least one, such as 0-15");
+        }
+        let Some(partition) = cpus::set(&field, text, faults) else { continue };
+        let twice = partition.intersection(&all);
+        if !twice.is_empty() {
+            let said =
+                format!("CPUs {} are in a partition before it; expected each in one", cpus::shorten(&twice));
+            faults.add(&field, said);
+        }
+        all.extend_from(&partition);
+        read.push(partition);
+    }
+    read
+}
+
+fn loads(loads: Vec<v1::CpuLoad>, faults: &mut Faults) -> Vec<GivenLoad> {
     let mut seen = CpuSet::new();
     let mut read = Vec::with_capacity(loads.len());
     for (i, load) in loads.into_iter().enumerate() {
@@ -222,7 +262,18 @@ fn loads(loads: Vec<v1::CpuLoad>, faults: &mut Faults) -> Vec<(CpuSet, CpuLoad)>
                 format!("{runnable} tasks are too many; expected at most {MAX_RUNNABLE}"),
             );
         }
-        read.push((named, cpu_load(load.runnable, load.utilisation)));
+        let mut average = |name: &str, given: Option<u32>, most: u32| {
+            if let Some(given) = given.filter(|given| *given > most) {
+                faults.add(field(name), format!("{given} is too large; expected at most {most}"));
+            }
+            given
+        };
+        let averages = Averages {
+            load: average("load_avg", load.load_avg, MAX_AVERAGE),
+            util: average("util_avg", load.util_avg, 1024),
+            runnable: average("runnable_avg", load.runnable_avg, MAX_AVERAGE),
+        };
+        read.push(GivenLoad { cpus: named, load: cpu_load(load.runnable, load.utilisation), averages });
     }
     read
 }
@@ -237,13 +288,13 @@ fn cpu_load(runnable: Option<u32>, utilisation: Option<f64>) -> CpuLoad {
 
 /// The load that a request gives, for the model.
 pub(crate) fn load_for(
-    given: &[(CpuSet, CpuLoad)],
+    given: &[GivenLoad],
     topology: &Topology,
     faults: &mut Faults,
     warnings: &mut Warnings,
 ) -> load::Load {
     let mut load = load::Load::idle();
-    for (i, (set, of_each)) in given.iter().enumerate() {
+    for (i, GivenLoad { cpus: set, load: of_each, averages }) in given.iter().enumerate() {
         cpus::exist(&format!("host.load[{i}].cpus"), set, topology, faults);
         let offline = set.intersection(topology.offline());
         if !offline.is_empty() {
@@ -255,6 +306,9 @@ pub(crate) fn load_for(
         }
         for cpu in set.intersection(topology.online()).iter() {
             load.set(cpu, *of_each);
+            if *averages != Averages::default() {
+                load.set_averages(cpu, *averages);
+            }
         }
     }
     load

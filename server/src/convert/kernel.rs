@@ -1,18 +1,58 @@
 //! Kernels, from and to the wire.
 
-use super::{Faults, unserved::Unserved};
+use super::{Failure, Faults};
 use crate::snapshot::{Choice, kernel::Told};
-use berth_model::profile::{Confidence, Error, Field, KernelIdentity, Profile, all};
+use berth_model::profile::{Column, Confidence, Error, Field, KernelIdentity, Profile, all};
 use berth_proto::v1::{self, confidence::Value};
+use std::collections::BTreeMap;
 
-/// The fields that are not served.
-pub(crate) fn unserved(kernel: Option<&v1::Kernel>, unserved: &mut Unserved) {
-    unserved.field("kernel.rules", kernel.is_some_and(|kernel| !kernel.rules.is_empty()));
+/// The kernel that a request names, if any, and the rules that it sets otherwise.
+#[derive(Debug, Default)]
+pub(crate) struct KernelAsked {
+    named: Option<Choice>,
+    rules: Vec<(Column, String)>,
+}
+
+impl KernelAsked {
+    /// What it comes to on a host whose own kernel is `own`.
+    ///
+    /// # Errors
+    ///
+    /// If a rule does not take its value: [`from_wire`] has seen to that.
+    pub(crate) fn on(self, own: impl FnOnce() -> Choice) -> Result<Choice, Failure> {
+        self.named.unwrap_or_else(own).with_rules(&self.rules).map_err(Failure::internal)
+    }
+}
+
+/// The kernel that a request asks about.
+pub(crate) fn from_wire(kernel: Option<v1::Kernel>, faults: &mut Faults) -> KernelAsked {
+    let Some(mut kernel) = kernel else { return KernelAsked::default() };
+    let rules = rules(std::mem::take(&mut kernel.rules), faults);
+    KernelAsked { named: choice(kernel, faults), rules }
+}
+
+/// Every rule that is set otherwise, in the order in which the kernel comes to them.
+fn rules(given: BTreeMap<String, String>, faults: &mut Faults) -> Vec<(Column, String)> {
+    let mut scratch = *Profile::ideal();
+    let mut rules = Vec::new();
+    for (name, value) in given {
+        if faults.are_many() {
+            break;
+        }
+        let read = Column::named(&name).and_then(|column| {
+            column.set(&mut scratch, &value)?;
+            Ok((column, value))
+        });
+        let name: String = name.chars().take(40).collect();
+        rules.extend(faults.take(&format!("kernel.rules[{name}]"), read));
+    }
+    rules.sort_unstable();
+    rules
 }
 
 /// The kernel that a request names; nothing if it names none.
-pub(crate) fn from_wire(kernel: Option<v1::Kernel>, faults: &mut Faults) -> Option<Choice> {
-    let v1::Kernel { release, version, version_signature, profile, rules: _ } = kernel?;
+fn choice(kernel: v1::Kernel, faults: &mut Faults) -> Option<Choice> {
+    let v1::Kernel { release, version, version_signature, profile, rules: _ } = kernel;
     if !profile.is_empty() {
         return named("kernel.profile", &profile, faults);
     }
@@ -66,7 +106,7 @@ pub(crate) fn to_wire(choice: &Choice) -> v1::ProfileChoice {
         others: names.collect(),
         release: choice.release.clone(),
         evidence: choice.evidence.clone(),
-        overridden: Default::default(),
+        overridden: choice.overridden.iter().map(|(&name, value)| (name.to_owned(), value.clone())).collect(),
     }
 }
 

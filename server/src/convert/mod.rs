@@ -17,6 +17,7 @@ pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod time;
 pub(crate) mod topology;
+pub(crate) mod trace;
 pub(crate) mod unserved;
 pub(crate) mod warnings;
 

@@ -1,11 +1,11 @@
 //! What is asked of `Predict`, from the wire.
 
-use super::{Failure, Faults, Warnings, cpus, host, kernel, status::Precondition, time, unserved::Unserved};
+use super::{Failure, Faults, Warnings, cpus, host, status::Precondition, time, trace, unserved::Unserved};
 use crate::snapshot::Snapshot;
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     predict::{Burst, Children, Entry, IdleCpu, Parent},
-    topology::Topology,
+    topology::{Level, Topology},
 };
 use berth_proto::v1::{self, launch, scenario, view};
 
@@ -18,6 +18,8 @@ pub(crate) struct Launch {
     pub(crate) children: Children,
     /// What is known of idle CPUs, by number; empty if nothing is told.
     pub(crate) idle: Vec<IdleCpu>,
+    /// The NUMA node that the tasks prefer: its number, and once held against a host its index among nodes with CPUs.
+    pub(crate) preferred_node: Option<u32>,
 }
 
 /// A question that can be answered, once it is held against a host.
@@ -27,6 +29,7 @@ pub(crate) struct Asked {
     allowed: Option<CpuSet>,
     pub(crate) launch: Launch,
     pub(crate) full: bool,
+    trace: Option<CpuSet>,
 }
 
 /// The same question about a host.
@@ -37,13 +40,22 @@ pub(crate) struct Question {
     pub(crate) allowed: CpuSet,
     pub(crate) launch: Launch,
     pub(crate) full: bool,
+    /// The tasks whose decisions are told, by index.
+    pub(crate) trace: Option<CpuSet>,
 }
 
 impl Question {
     /// The tasks started from this CPU.
     pub(crate) fn burst(&self, origin: Cpu) -> Burst<'_> {
-        let Launch { parent, entry, children, ref idle, .. } = self.launch;
-        Burst { allowed: &self.allowed, tasks: self.tasks, origin, parent, entry, children, idle }
+        let Launch { parent, entry, children, ref idle, preferred_node, .. } = self.launch;
+        Burst {
+            parent,
+            entry,
+            children,
+            idle,
+            preferred_node,
+            ..Burst::forks(&self.allowed, self.tasks, origin)
+        }
     }
 }
 
@@ -53,11 +65,8 @@ impl Question {
 pub(crate) fn unserved(request: &v1::PredictRequest) -> Result<(), Failure> {
     let mut fields = Unserved::default();
     fields.field("groups", !request.groups.is_empty());
-    fields.field("trace", request.trace);
-    fields.field("trace_tasks", !request.trace_tasks.is_empty());
     unserved_launch(request.launch(), request.scenario.as_ref(), &mut fields);
     host::unserved(request.host.as_ref(), &mut fields);
-    kernel::unserved(request.kernel.as_ref(), &mut fields);
     fields.none()
 }
 
@@ -68,7 +77,6 @@ pub(crate) fn unserved_launch(launch: launch::Value, scenario: Option<&v1::Scena
     // A gap of zero is the frozen clock, which is what is computed.
     let gap = scenario.gap.as_ref().is_some_and(|gap| gap.seconds != 0 || gap.nanos != 0);
     fields.field("scenario.gap other than 0s", gap);
-    fields.field("scenario.preferred_node", scenario.preferred_node.is_some());
     fields.field("scenario.mark other than BOTH", scenario.mark() != scenario::Mark::Both);
     fields.field("scenario.holders", scenario.holders() != scenario::Holders::Worse);
 }
@@ -79,8 +87,10 @@ pub(crate) fn from_wire(request: v1::PredictRequest, faults: &mut Faults) -> Ask
     known_enum("view", request.view, view::Value::try_from(request.view).is_ok(), faults);
     let entry = entry(request.launch());
     let full = request.view() == view::Value::Full;
+    let tasks = cpus::tasks(request.tasks, faults);
     Asked {
-        tasks: cpus::tasks(request.tasks, faults),
+        tasks,
+        trace: trace::wanted(request.trace, &request.trace_tasks, tasks, faults),
         allowed: cpus::set("allowed", &request.allowed, faults),
         full,
         launch: self::launch(request.origin, request.origin_is_task, entry, request.scenario, faults),
@@ -116,6 +126,7 @@ pub(crate) fn launch(
         entry,
         children: if scenario.children_sleep { Children::Asleep } else { Children::JustStarted },
         idle: idle(&scenario, faults),
+        preferred_node: scenario.preferred_node,
     }
 }
 
@@ -191,7 +202,9 @@ impl Asked {
         let topology = &snapshot.machine.topology;
         let allowed = allowed(self.allowed, topology, faults, warnings)?;
         origin(self.launch.origin, topology, faults)?;
-        Ok(Question { tasks: self.tasks, allowed, launch: self.launch, full: self.full })
+        let preferred_node = self.launch.preferred_node.and_then(|id| preferred_node(id, topology, faults));
+        let launch = Launch { preferred_node, ..self.launch };
+        Ok(Question { tasks: self.tasks, allowed, launch, full: self.full, trace: self.trace })
     }
 }
 
@@ -225,4 +238,17 @@ pub(crate) fn origin(origin: Option<Cpu>, topology: &Topology, faults: &mut Faul
         }));
     }
     Ok(())
+}
+
+/// The index of the NUMA node among those with CPUs.
+fn preferred_node(id: u32, topology: &Topology, faults: &mut Faults) -> Option<u32> {
+    let nodes = topology.units(Level::Node);
+    let index = nodes.iter().position(|node| node.id == id).and_then(|index| u32::try_from(index).ok());
+    if index.is_none() {
+        let known: Vec<String> = nodes.iter().map(|node| node.id.to_string()).collect();
+        let said =
+            format!("node {id} is no NUMA node with CPUs of this host; expected one of {}", known.join(", "));
+        faults.add("scenario.preferred_node", said);
+    }
+    index
 }

@@ -2,7 +2,7 @@
 
 use super::{Failure, Faults, Warnings, cpus, load, time};
 use crate::snapshot::{Machine, Snapshot};
-use berth_model::cpuset::CpuSet;
+use berth_model::{cpuset::CpuSet, profile::RECLAIM_DISTANCE};
 use berth_proto::v1;
 use std::time::Duration;
 
@@ -121,12 +121,10 @@ pub(crate) fn warn_of_hardware(snapshot: &Snapshot, warnings: &mut Warnings) {
     // Nothing depends on it where no distance is between the two limits.
     let nodes = topology.cpu_nodes();
     let decides = nodes.iter().any(|&a| nodes.iter().any(|&b| (31..=32).contains(&topology.distance(a, b))));
-    if let (limit, true) = processor.fork_distance_limit()
-        && decides
-    {
+    if processor.is_epyc().is_none() && decides {
         let what = if processor.vendor.is_empty() { "vendor" } else { "family" };
         let said = format!(
-            "The CPU {what} is not told: forks are assumed to spread up to a NUMA distance of {limit}, which is wrong for an AMD CPU of family 23 or later. Give `host.cpu_vendor` and `host.cpu_family`."
+            "The CPU {what} is not told: forks are assumed to spread up to a NUMA distance of {RECLAIM_DISTANCE}, which is wrong for an AMD CPU of family 23 or later. Give `host.cpu_vendor` and `host.cpu_family`."
         );
         warnings.add("CPU_VENDOR_ASSUMED", said);
     }

@@ -24,7 +24,12 @@ pub(crate) fn to_wire(snapshot: &Snapshot, full: bool) -> v1::Topology {
         disallowed: topology.disallowed().to_string(),
         isolated: topology.isolated().to_string(),
         nohz_full: facts.nohz_full.to_string(),
-        partitions: facts.partitions.iter().map(partition).collect(),
+        partitions: facts
+            .partitions
+            .iter()
+            .map(partition)
+            .chain(topology.partitions().iter().map(described_partition))
+            .collect(),
         packages: topology.units(Level::Package).iter().map(|unit| package(topology, unit)).collect(),
         nodes: (0..topology.nodes().len()).map(|index| node(topology, index)).collect(),
         llcs: topology.units(Level::Llc).iter().map(|unit| llc(topology, facts, unit)).collect(),
@@ -115,4 +120,9 @@ pub(crate) fn nodes_of(topology: &Topology, cpus: &CpuSet) -> String {
     let nodes = topology.units(Level::Node).iter().filter(|node| node.cpus.intersects(cpus));
     // A list of nodes has the form of a cpulist; no host has as many nodes as numbers fit.
     nodes.filter_map(|node| Cpu::try_new(node.id)).collect::<CpuSet>().to_string()
+}
+
+/// A partition that came with the request.
+fn described_partition(cpus: &CpuSet) -> v1::Partition {
+    v1::Partition { cgroup: String::new(), cpus: cpus.to_string(), isolated: false }
 }

@@ -166,6 +166,7 @@ impl Parcel {
                 .collect(),
             offline: set(&self.offline)?,
             isolated: CpuSet::new(),
+            partitions: Vec::new(),
             disallowed: set(&self.disallowed)?,
             processor: Processor { vendor: self.vendor, family: self.family },
         };

@@ -3,7 +3,8 @@
 use super::{Berth, Context};
 use crate::{
     auth::{Peer, Role},
-    convert::{Failure, Faults, info, kernel, profiles, snapshot, time, unserved::Unserved},
+    convert::{Failure, Faults, info, kernel, profiles, snapshot, time},
+    snapshot::Choice,
 };
 use berth_model::profile::{Profile, all};
 use berth_proto::v1::{self, info_service_server::InfoService};
@@ -50,14 +51,14 @@ impl Context {
 }
 
 fn list(request: v1::ListProfilesRequest) -> Result<v1::ListProfilesResponse, Failure> {
-    let mut unserved = Unserved::default();
-    kernel::unserved(request.kernel.as_ref(), &mut unserved);
-    unserved.none()?;
     let mut faults = Faults::default();
-    let choice = kernel::from_wire(request.kernel, &mut faults);
+    let is_asked = request.kernel.is_some();
+    let asked = kernel::from_wire(request.kernel, &mut faults);
     faults.none()?;
+    let any = || Choice::nothing_told("No kernel was named: every released one is possible.".to_owned());
+    let choice = if is_asked { Some(asked.on(any)?) } else { None };
     let listed: Vec<&Profile> = match &choice {
-        Some(choice) => choice.profiles.clone(),
+        Some(choice) => choice.profiles.iter().collect(),
         None => all().iter().filter(|profile| request.all || profiles::is_of_a_kernel(profile)).collect(),
     };
     Ok(v1::ListProfilesResponse {

@@ -6,6 +6,7 @@ use crate::{
     convert::{
         Failure, Faults, Warnings,
         host::{self, Changes, HostAsked, LoadAsked, Source},
+        kernel::KernelAsked,
     },
     ingest::{self, Hardware},
     snapshot::{Choice, Load, Machine, Snapshot},
@@ -31,7 +32,7 @@ impl Context {
     pub(crate) async fn subject(
         &self,
         asked: HostAsked,
-        kernel: Option<Choice>,
+        kernel: KernelAsked,
         faults: &mut Faults,
         warnings: &mut Warnings,
     ) -> Result<Option<Subject>, Failure> {
@@ -55,7 +56,7 @@ impl Context {
         };
         changes.make(&mut hardware, faults);
         let unknown = "Nothing tells this host's kernel: every released one is possible.".to_owned();
-        let choice = kernel.unwrap_or_else(|| Choice::nothing_told(unknown));
+        let choice = kernel.on(|| Choice::nothing_told(unknown))?;
         let built = self.foreign.run(move |_| Machine::try_new(hardware, choice)).await?;
         let Some(machine) = faults.take(field, built) else { return Ok(None) };
         let load = match load {
@@ -79,12 +80,13 @@ impl Context {
         &self,
         load: LoadAsked,
         changes: Changes,
-        kernel: Option<Choice>,
+        kernel: KernelAsked,
         faults: &mut Faults,
         warnings: &mut Warnings,
     ) -> Result<Subject, Failure> {
         let newest = self.snapshot()?;
-        let other_kernel = kernel.filter(|choice| *choice != newest.machine.choice);
+        let choice = kernel.on(|| newest.machine.choice.clone())?;
+        let other_kernel = Some(choice).filter(|choice| *choice != newest.machine.choice);
         let is_changed = !changes.are_none();
         let machine = if changes.are_none() {
             match other_kernel {

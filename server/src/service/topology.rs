@@ -5,7 +5,10 @@ use super::{
     watch::{Missed, Watched},
 };
 use crate::{
-    convert::{Failure, Faults, Warnings, host, predict::known_enum, snapshot, topology, unserved::Unserved},
+    convert::{
+        Failure, Faults, Warnings, host, kernel::KernelAsked, predict::known_enum, snapshot, topology,
+        unserved::Unserved,
+    },
     snapshot::Snapshot,
 };
 use berth_proto::v1::{self, topology_service_server::TopologyService, view};
@@ -41,7 +44,7 @@ impl Context {
         let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
         known_enum("view", request.view, view::Value::try_from(request.view).is_ok(), &mut faults);
         let asked = host::from_wire(request.host.take(), &mut faults, &mut warnings);
-        let subject = self.subject(asked, None, &mut faults, &mut warnings).await?;
+        let subject = self.subject(asked, KernelAsked::default(), &mut faults, &mut warnings).await?;
         faults.none()?;
         let subject = subject.ok_or_else(|| Failure::internal("no host, and no fault"))?;
         let full = is_full(request.view());

@@ -1,6 +1,9 @@
 //! Which kernels a host may run, and why.
 
-use berth_model::profile::{self, Candidates, Confidence, Error, KernelIdentity, Profile, all};
+use berth_model::profile::{
+    self, Candidates, Column, Confidence, Error, KernelIdentity, Profile, Refused, all,
+};
+use std::collections::BTreeMap;
 
 /// How it was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +20,14 @@ pub(crate) enum Told {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// Likeliest first. Empty if the host's kernel is one that the model does not cover.
-    pub(crate) profiles: Vec<&'static Profile>,
+    pub(crate) profiles: Vec<Profile>,
     pub(crate) confidence: Option<Confidence>,
     pub(crate) told: Told,
     /// The release of kernel.org as understood; empty if none was told.
     pub(crate) release: String,
     pub(crate) evidence: Vec<String>,
+    /// Rules of the profiles that somebody set otherwise, by name.
+    pub(crate) overridden: BTreeMap<&'static str, String>,
 }
 
 impl Choice {
@@ -68,25 +73,50 @@ impl Choice {
         let is_mainline = |profile: &&Profile| profile.name.starts_with('v');
         let (mut mainline, backports): (Vec<_>, Vec<_>) = released().partition(is_mainline);
         mainline.reverse();
-        let mut profiles: Vec<&'static Profile> = Vec::new();
-        for profile in mainline.into_iter().chain(backports) {
-            if !profiles.iter().any(|known| known.same_rules(profile)) {
-                profiles.push(profile);
-            }
-        }
         Self {
-            profiles,
+            profiles: distinct(mainline.into_iter().chain(backports).copied()),
             confidence: None,
             told: Told::Nothing,
             release: String::new(),
             evidence: vec![evidence],
+            overridden: BTreeMap::new(),
         }
+    }
+
+    /// The same with rules set otherwise.
+    ///
+    /// # Errors
+    ///
+    /// If a column does not take its value.
+    pub(crate) fn with_rules(mut self, rules: &[(Column, String)]) -> Result<Self, Refused> {
+        for (column, value) in rules {
+            for profile in &mut self.profiles {
+                column.set(profile, value)?;
+            }
+            self.evidence.push(format!("The rule {} was set to {}.", column.name(), value.trim()));
+            self.overridden.insert(column.name(), value.trim().to_owned());
+        }
+        self.profiles = distinct(self.profiles);
+        Ok(self)
     }
 
     fn of(candidates: Candidates, told: Told, release: String) -> Self {
         let Candidates { profiles, confidence, evidence } = candidates;
-        Self { profiles, confidence: Some(confidence), told, release, evidence }
+        let profiles = profiles.into_iter().copied().collect();
+        let overridden = BTreeMap::new();
+        Self { profiles, confidence: Some(confidence), told, release, evidence, overridden }
     }
+}
+
+/// The first of those with the same rules.
+fn distinct(profiles: impl IntoIterator<Item = Profile>) -> Vec<Profile> {
+    let mut distinct: Vec<Profile> = Vec::new();
+    for profile in profiles {
+        if !distinct.iter().any(|known| known.same_rules(&profile)) {
+            distinct.push(profile);
+        }
+    }
+    distinct
 }
 
 /// A model's error as a sentence of evidence.

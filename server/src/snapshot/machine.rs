@@ -13,14 +13,14 @@ use berth_model::{
 /// The hardware under one kernel.
 #[derive(Debug)]
 pub(crate) struct Under {
-    pub(crate) profile: &'static Profile,
+    pub(crate) profile: Profile,
     pub(crate) domains: Domains,
     pub(crate) symmetry: Symmetry,
 }
 
 impl Under {
-    fn new(topology: &Topology, profile: &'static Profile) -> Self {
-        let domains = Domains::build(topology, profile);
+    fn new(topology: &Topology, profile: Profile) -> Self {
+        let domains = Domains::build(topology, &profile);
         let symmetry = Symmetry::new(topology, &domains);
         Self { profile, domains, symmetry }
     }
@@ -42,7 +42,7 @@ impl Machine {
     /// Builds it. Takes milliseconds on large hosts: not for an async thread.
     pub(crate) fn try_new(hardware: Hardware, choice: Choice) -> Result<Self, Error> {
         let topology = Topology::try_new(hardware.description)?;
-        let kernels = choice.profiles.iter().map(|profile| Under::new(&topology, profile)).collect();
+        let kernels = choice.profiles.iter().map(|profile| Under::new(&topology, *profile)).collect();
         let ideal = Domains::build(&topology, Profile::ideal());
         Ok(Self { facts: hardware.facts, kernels, ideal, choice, topology })
     }
@@ -59,6 +59,6 @@ impl Machine {
 
     /// One kernel of it with what runs, as the model wants it.
     pub(crate) fn host<'a>(&'a self, under: &'a Under, load: &'a load::Load) -> Host<'a> {
-        Host { topology: &self.topology, domains: &under.domains, profile: under.profile, load }
+        Host { topology: &self.topology, domains: &under.domains, profile: &under.profile, load }
     }
 }

@@ -78,6 +78,10 @@ fn cases() -> Vec<(&'static str, v1::PredictRequest, &'static str, &'static [&'s
         about(host)
     };
     let named = |text: &str| v1::Kernel { release: text.to_owned(), ..v1::Kernel::default() };
+    let rule = |name: &str, value: &str| v1::Kernel {
+        rules: [(name.to_owned(), value.to_owned())].into(),
+        ..named("6.12.95")
+    };
     vec![
         ("no tasks", mask(0, "0-3"), "tasks", &["no tasks", "1 to 65536"]),
         ("a million tasks", mask(1_000_000, "0-3"), "tasks", &["1000000", "65536"]),
@@ -88,7 +92,7 @@ fn cases() -> Vec<(&'static str, v1::PredictRequest, &'static str, &'static [&'s
         ("a mask that is none", mask(1, "zero"), "allowed", &["zero", "0-15"]),
         ("a backward range", mask(1, "7-3"), "allowed", &["7-3"]),
         ("a mistyped kernel", kernel(named("six.twelve")), "kernel.release", &["six.twelve", "6.12.95"]),
-        ("a kernel before the model", kernel(named("4.19.0")), "kernel.release", &["4.19", "5.5"]),
+        ("a kernel before the model", kernel(named("4.19.0")), "kernel.release", &["4.19", "5.3"]),
         (
             "a profile that is none",
             kernel(v1::Kernel { profile: "v9".to_owned(), ..v1::Kernel::default() }),
@@ -100,6 +104,42 @@ fn cases() -> Vec<(&'static str, v1::PredictRequest, &'static str, &'static [&'s
             kernel(v1::Kernel { version: "#1 SMP".to_owned(), ..v1::Kernel::default() }),
             "kernel.release",
             &["uname -r"],
+        ),
+        (
+            "partitions that overlap",
+            changed(|host| host.partitions = vec!["0-3".to_owned(), "3-7".to_owned()]),
+            "host.partitions[1]",
+            &["CPUs 3", "each in one"],
+        ),
+        (
+            "a partition of CPUs that are not there",
+            changed(|host| host.partitions = vec!["4-9".to_owned()]),
+            "host.partitions[0]",
+            &["8-9", "0-7"],
+        ),
+        ("a rule that is none", kernel(rule("statz", "all")), "kernel.rules[statz]", &["statz", "numa_fork"]),
+        (
+            "a value that a rule does not take",
+            kernel(rule("stats", "some")),
+            "kernel.rules[stats]",
+            &["`some`", "allowed-whole"],
+        ),
+        (
+            "a percentage too large",
+            kernel(rule("imbalance_pct", "900")),
+            "kernel.rules[imbalance_pct]",
+            &["200"],
+        ),
+        (
+            "a node that is none",
+            v1::PredictRequest {
+                tasks: 1,
+                host: small_host(),
+                scenario: Some(v1::Scenario { preferred_node: Some(7), ..v1::Scenario::default() }),
+                ..v1::PredictRequest::default()
+            },
+            "scenario.preferred_node",
+            &["node 7", "expected one of 0"],
         ),
         ("no XML", xml_host("hello"), "host.xml", &["<topology>"]),
         ("an empty XML", xml_host(""), "host.xml", &["<topology>"]),

@@ -26,7 +26,7 @@ async fn the_kernels_that_are_known() {
         let fixed = all.profiles.iter().find(|profile| profile.name == "6.12.97+").unwrap();
         assert_eq!((fixed.since.as_slice(), fixed.released), (["6.12.97".to_owned()].as_slice(), true));
         for profile in &all.profiles {
-            assert_eq!(profile.rules.len(), 8);
+            assert_eq!(profile.rules.len(), 10);
             assert!(
                 profile.rules.iter().all(|rule| !rule.value.is_empty() && !rule.meaning.is_empty()),
                 "{profile:?}"

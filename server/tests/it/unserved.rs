@@ -11,25 +11,15 @@ type Change<R> = fn(&mut R);
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_predict() {
     let served = Served::start(&[]).await;
-    let set: [(&str, Change<v1::PredictRequest>); 9] = [
+    let set: [(&str, Change<v1::PredictRequest>); 4] = [
         ("groups", |r| r.groups.push(v1::TaskGroup::default())),
-        ("trace", |r| r.trace = true),
-        ("trace_tasks", |r| r.trace_tasks = "0".to_owned()),
         ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),
-        ("scenario.preferred_node", |r| {
-            r.scenario = Some(v1::Scenario { preferred_node: Some(0), ..Default::default() })
-        }),
         ("scenario.gap other than 0s", |r| {
             let gap = Some(prost_types::Duration { seconds: 0, nanos: 100_000 });
             r.scenario = Some(v1::Scenario { gap, ..Default::default() });
         }),
-        ("host.partitions", |r| r.host.as_mut().unwrap().partitions.push("0-1".to_owned())),
         ("host.load[0].irq", |r| {
             r.host.as_mut().unwrap().load.push(v1::CpuLoad { irq: Some(0.1), ..Default::default() })
-        }),
-        ("kernel.rules", |r| {
-            let rules = [("stats".to_owned(), "all".to_owned())].into();
-            r.kernel = Some(v1::Kernel { rules, ..Default::default() });
         }),
     ];
     for (transport, channel) in served.channels().await {
@@ -52,7 +42,7 @@ async fn fields_of_predict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_advise() {
     let served = Served::start(&[]).await;
-    let set: [(&str, Change<v1::AdviseRequest>); 15] = [
+    let set: [(&str, Change<v1::AdviseRequest>); 16] = [
         ("cpus_per_task above 1", |r| r.cpus_per_task = 2),
         ("within", |r| r.within = Some(v1::Within::default())),
         ("near", |r| r.near = Some(v1::Near::default())),
@@ -67,6 +57,9 @@ async fn fields_of_advise() {
         ("formats", |r| r.push_formats(v1::format::Value::Omp)),
         ("slurm_cpus", |r| r.slurm_cpus.push(0)),
         ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),
+        ("scenario.preferred_node", |r| {
+            r.scenario = Some(v1::Scenario { preferred_node: Some(0), ..Default::default() })
+        }),
         ("scenario.children_sleep", |r| {
             r.scenario = Some(v1::Scenario { children_sleep: true, ..Default::default() })
         }),

@@ -25,9 +25,11 @@ fn plain_releases() {
         ("5.12.4", "Exact v5.12"),
         ("5.10.100", "Exact v5.10"),
         ("5.7.1", "Exact v5.7"),
+        ("5.4.300", "Exact v5.4"),
         // Between known releases, or with rules that were not read themselves.
-        ("5.5.19", "Inferred v5.7"),
-        ("5.6.0", "Inferred v5.7"),
+        ("5.3.18", "Inferred v5.3"),
+        ("5.5.19", "Inferred v5.5"),
+        ("5.6.0", "Inferred v5.5"),
         ("5.8.0", "Inferred v5.8"),
         ("5.9.0", "Inferred v5.9"),
         ("5.10.261", "Inferred 5.10.261+"),
@@ -109,6 +111,7 @@ fn distributions() {
             "",
             "Inferred v6.6",
         ),
+        ("5.4.0-190-generic", "", "Ubuntu 5.4.0-190.210-generic 5.4.276", "Inferred v5.4"),
         // Red Hat and its rebuilds.
         ("5.14.0-570.12.1.el9_6.x86_64", "#1 SMP PREEMPT_DYNAMIC Fri Apr 4 10:41:31 EDT 2025", "", el9),
         ("5.14.0-427.13.1.el9_4.x86_64", el9_before, "", "Ambiguous v6.0 v5.19 v5.16 v5.13"),

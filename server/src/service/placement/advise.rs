@@ -61,7 +61,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
     let kernels: Vec<Kernel<'_>> = machine
         .kernels
         .iter()
-        .map(|under| Kernel { profile: under.profile, domains: &under.domains, symmetry: &under.symmetry })
+        .map(|under| Kernel { profile: &under.profile, domains: &under.domains, symmetry: &under.symmetry })
         .collect();
     // Where the model does not reach, a task with one CPU goes there all the same.
     let pinned = [Form::PerTask];

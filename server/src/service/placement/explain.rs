@@ -45,7 +45,7 @@ impl Context {
 /// The answer under the likeliest kernel, but for what is to be said of the host.
 fn answer(snapshot: &Snapshot, question: &Question) -> Option<v1::ExplainResponse> {
     let machine = &*snapshot.machine;
-    let profile = machine.kernels.first()?.profile;
+    let profile = &machine.kernels.first()?.profile;
     let chains = chains(&machine.topology, profile, &question.cpus);
     let mut warnings = Warnings::default();
     let asked = question.cpus.len();

@@ -10,7 +10,7 @@ use crate::{
         Failure, Faults, Warnings, cpus, host, kernel,
         predict::{self, Question},
         prediction::{self, Detail, Scene},
-        snapshot,
+        snapshot, trace,
     },
     snapshot::Snapshot,
 };
@@ -39,7 +39,7 @@ impl Context {
         cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
         snapshot::warn(&subject.snapshot, &question.allowed, &mut warnings);
 
-        let is_small = question.tasks <= SHORT && !question.full;
+        let is_small = question.tasks <= SHORT && !question.full && question.trace.is_none();
         let compute = move |snapshot: &Snapshot, stop: &Stop| answer(snapshot, &question, stop);
         let answered = self.computed(&subject, is_small, compute).await?;
         let mut response = answered.ok_or_else(|| Failure::internal("the caller went away"))?;
@@ -76,12 +76,15 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
 
     let scene = Scene { topology: &machine.topology, load: &load, allowed: &question.allowed };
     let mut predictions = Vec::with_capacity(found.len());
+    let mut traces = trace::Budget::default();
     for (under, found) in profiles.iter().zip(&found) {
         if stop.is_called() {
             return None;
         }
-        predictions
-            .extend(under.worst(found).map(|outcome| prediction::to_wire(&outcome, scene, Detail::Tasks)));
+        let Some(outcome) = under.worst(found) else { continue };
+        let mut prediction = prediction::to_wire(&outcome, scene, Detail::Tasks);
+        traces.add(under.host, question, &mut prediction);
+        predictions.push(prediction);
     }
     let verdict = joint(predictions.iter().map(v1::Prediction::verdict));
     let mut predictions = predictions.into_iter();

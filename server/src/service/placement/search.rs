@@ -92,7 +92,7 @@ impl UnderProfile<'_> {
     pub(super) fn search(&self, stop: &Stop) -> Option<Found> {
         let mut origins = match self.question.launch.origin {
             Some(cpu) => vec![Origin::from(cpu)],
-            None => origins(self.host, self.symmetry, &self.question.allowed),
+            None => origins(self.host, self.symmetry, &self.question.burst(Cpu::from(0))),
         };
         // Each costs a central run of all tasks.
         let affordable = (MAX_PLACEMENTS / (self.question.tasks as usize * self.profiles).max(1)).max(1);
