@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test hostile lint bench
+.PHONY: help setup demo run test agree hostile lint bench
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -32,6 +32,10 @@ test: ## format, clippy and all tests; the last line counts them
 hostile: ## what `make test` does to a running server of callers that mean harm, twenty times over
 	@scripts/setup.sh rust packages
 	BERTH_HOSTILE=long cargo test --release --locked -p berthd --test it -- hostile --nocapture
+
+agree: ## hold the model against the plain oracle on many random cases: make agree BERTH_CASES=100000
+	@scripts/setup.sh rust packages
+	BERTH_CASES=$${BERTH_CASES:-100000} cargo test --release --locked -p berth-model --test it -- --nocapture agree
 
 lint: ## format, clippy, documentation, and cargo-deny if it is installed
 	@scripts/setup.sh rust packages lints

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod advice;
+mod agree;
 mod bursts;
 mod cases;
 mod corners;
+mod docs;
 mod domains;
 mod explain;
 mod hwloc;

@@ -5,7 +5,7 @@ use berth_model::{
     Cpu, CpuSet,
     domains::{Domain, Domains},
     load::Load,
-    predict::{Burst, Entry, Parent},
+    predict::{Burst, Children, Entry, Parent},
     profile::{NumaForkRule, Profile, StatsRule, TieRule},
     topology::{Level, Topology},
 };
@@ -19,6 +19,10 @@ struct Cell {
 }
 
 impl Cell {
+    fn long_running(nr: u64) -> Self {
+        Self { nr, load: nr * 1024, util: nr.min(1) * 1024, runnable: nr * 1024 }
+    }
+
     fn fork_onto(&mut self) {
         let cap = (1024 - self.util.min(1024)) / 2;
         let util = if self.util == 0 { cap } else { cap.min(self.util * 1024 / (self.load + 1)) };
@@ -47,7 +51,7 @@ enum Type {
     Overloaded,
 }
 
-/// A burst of forks or execs whose tasks run at once.
+/// A burst of forks or execs.
 pub(crate) struct Oracle<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) domains: &'a Domains,
@@ -62,30 +66,40 @@ impl<'a> Oracle<'a> {
         profile: &'a Profile,
         load: &Load,
     ) -> Self {
-        let cell = |cpu: Cpu| {
-            let nr = u64::from(load.runnable(cpu));
-            Cell { nr, load: nr * 1024, util: nr.min(1) * 1024, runnable: nr * 1024 }
-        };
-        Self {
-            topology,
-            domains,
-            profile,
-            cells: (0..=u16::MAX).map(Cpu::from).take(topology.cpu_limit()).map(cell).collect(),
+        let cell = |cpu: Cpu| Cell::long_running(load.runnable(cpu).into());
+        let mut cells: Vec<Cell> =
+            (0..=u16::MAX).map(Cpu::from).take(topology.cpu_limit()).map(cell).collect();
+        for (cpu, known) in load.averages() {
+            let cell = &mut cells[cpu.index()];
+            cell.load = known.load.map_or(cell.load, u64::from);
+            cell.util = known.util.map_or(cell.util, u64::from);
+            cell.runnable = known.runnable.map_or(cell.runnable, u64::from);
         }
+        Self { topology, domains, profile, cells }
     }
 
     /// The CPU of each task.
     pub(crate) fn place(mut self, burst: &Burst<'_>) -> Vec<Cpu> {
         let mut places = Vec::new();
         if burst.parent != Parent::Sleeps {
-            self.cells[burst.origin.index()].fork_onto();
+            let cell = &mut self.cells[burst.origin.index()];
+            match burst.children {
+                Children::JustStarted | Children::Asleep => cell.fork_onto(),
+                Children::OfLightParent => (cell.nr, cell.load) = (cell.nr + 1, cell.load + 1024),
+                Children::LongRunning => *cell = Cell::long_running(cell.nr + 1),
+            }
         }
         if burst.parent == Parent::IsTask {
             places.push(burst.origin);
         }
         while places.len() < burst.tasks as usize {
             let cpu = self.next(burst);
-            self.cells[cpu.index()].fork_onto();
+            let cell = &mut self.cells[cpu.index()];
+            match burst.children {
+                Children::JustStarted | Children::OfLightParent => cell.fork_onto(),
+                Children::LongRunning => *cell = Cell::long_running(cell.nr + 1),
+                Children::Asleep => {}
+            }
             places.push(cpu);
         }
         places
@@ -171,8 +185,8 @@ impl<'a> Oracle<'a> {
             }
         }
         if burst.entry == Entry::Exec {
-            // The task has run about as long as one that was just forked.
-            let half = 512 / 2;
+            // The task has run for long, or about as long as one that was just forked.
+            let half = if burst.children == Children::LongRunning { 1024 / 2 } else { 512 / 2 };
             if local_spare > half && scale * local_spare > 100 * most_spare {
                 return None;
             }

@@ -1,11 +1,11 @@
 //! What holds for every host, mask, load and number of tasks.
 
-use crate::{advice::Question, bursts::Bench, oracle::Oracle, strategies};
+use crate::{advice::Question, bursts::Bench, strategies};
 use berth_model::{
     Cpu, CpuSet,
     advise::{Form, Launch, Outcome, Policy, Smt},
     load::Load,
-    predict::{Burst, Children, Entry, IdleCpu, Parent, Search, best_fullest, explore, origins, place},
+    predict::{Burst, Children, IdleCpu, Search, best_fullest, explore, origins, place},
     profile::Profile,
     topology::Topology,
 };
@@ -49,29 +49,8 @@ impl Case {
     }
 }
 
-fn parents() -> impl Strategy<Value = Parent> {
-    sample::select(vec![Parent::Waits, Parent::Runs, Parent::IsTask, Parent::Sleeps])
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn counters_agree_with_a_plain_rescan(
-        case in case(), parent in parents(), exec in any::<bool>(), ordered in any::<bool>(),
-        preferred_node in prop::option::weighted(0.2, 0u32..6),
-    ) {
-        let bench = case.bench();
-        let entry = if exec { Entry::Exec } else { Entry::Fork };
-        // A CPU that never idled, stamp 0, is never chosen as an idle one.
-        let idle: Vec<IdleCpu> =
-            case.idle.iter().map(|idle| IdleCpu { idle_stamp: idle.idle_stamp - 1, ..*idle }).collect();
-        let idle: &[IdleCpu] = if ordered { &idle } else { &[] };
-        let burst =
-            Burst { parent, entry, idle, preferred_node, ..Burst::forks(&case.mask, case.tasks, case.origin) };
-        let oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
-        prop_assert_eq!(place(bench.host(), &burst), oracle.place(&burst));
-    }
 
     /// Promise 1: no advice puts more on the fullest CPU than the best possible placement.
     #[test]

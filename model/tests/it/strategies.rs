@@ -3,7 +3,7 @@
 use berth_model::{
     Cpu, CpuSet,
     load::{CpuLoad, Load},
-    profile::{self, Profile},
+    profile::{self, Column, Profile},
     topology::{Description, NodeDescription, Processor, PuDescription, Shape, Topology},
 };
 use proptest::{collection::vec, prelude::*, sample};
@@ -92,6 +92,62 @@ pub(crate) fn irregular() -> impl Strategy<Value = Topology> {
             })
             .unwrap()
         })
+}
+
+/// Hosts of any shape, with CPUs offline or isolated, partitions, nodes that have memory only, and clusters.
+pub(crate) fn any_host() -> impl Strategy<Value = Topology> {
+    let base = prop_oneof![topology(), irregular()];
+    let some = || vec(any::<sample::Index>(), 0..4);
+    let far = sample::select(vec![10u32, 17, 20, 28, 33, 254]);
+    (base, some(), some(), vec(0u8..6, 96), 0usize..3, far, 0u8..8).prop_map(
+        |(base, offline, isolated, cut, memory_only, far, odd)| {
+            let mut host = base.describe();
+            // Most hosts have one oddity or none.
+            if odd == 0 || odd == 6 {
+                let cpus: Vec<Cpu> = host.pus.iter().map(|pu| pu.cpu).collect();
+                let off: CpuSet = offline.iter().map(|index| *index.get(&cpus)).collect();
+                if off.len() < cpus.len() {
+                    host.pus.retain(|pu| !off.contains(pu.cpu));
+                    host.offline = off;
+                }
+            }
+            let cpus: Vec<Cpu> = host.pus.iter().map(|pu| pu.cpu).collect();
+            if odd == 1 {
+                host.isolated = isolated.iter().map(|index| *index.get(&cpus)).collect();
+            }
+            if odd == 2 || odd == 6 {
+                let of = |part: u8| {
+                    let inside = cpus.iter().zip(cut.iter().cycle()).filter(|(_, cut)| **cut == part);
+                    inside.map(|(cpu, _)| *cpu).collect::<CpuSet>()
+                };
+                host.partitions = [of(0), of(1)].into_iter().filter(|part| !part.is_empty()).collect();
+            }
+            if let (3 | 6, Some(rows)) = (odd, &mut host.distances) {
+                for id in (100..).take(memory_only) {
+                    rows.iter_mut().for_each(|row| row.push(far));
+                    let count = rows.len();
+                    rows.push((0..=count).map(|to| if to == count { 10 } else { far }).collect());
+                    host.nodes.push(NodeDescription { id, memory: Some(1) });
+                }
+            }
+            if odd == 4 {
+                host.pus.iter_mut().for_each(|pu| pu.cluster = Some(pu.core / 2));
+            }
+            Topology::try_new(host).unwrap()
+        },
+    )
+}
+
+/// A profile with some rules of another.
+pub(crate) fn mixed_profile() -> impl Strategy<Value = Profile> {
+    let columns = sample::subsequence(Column::ALL.to_vec(), 0..=Column::ALL.len());
+    (any_profile(), any_profile(), columns).prop_map(|(profile, other, columns)| {
+        let mut mixed = *profile;
+        for column in columns {
+            column.set(&mut mixed, &column.value(other)).unwrap();
+        }
+        mixed
+    })
 }
 
 /// Every profile.
