@@ -229,7 +229,7 @@ fn partitions(given: &[String], faults: &mut Faults) -> Vec<CpuSet> {
             faults.add(&field, said);
         }
         all.extend_from(&partition);
-        read.push(partition);
+        read.push(partition.difference(&twice));
     }
     read
 }
