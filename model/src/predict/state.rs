@@ -149,7 +149,12 @@ impl<'a> State<'a> {
 
     /// Adds a task that has run for long, such as the parent.
     pub(crate) fn add_settled(&mut self, cpu: Cpu) {
-        self.change(cpu, |queue| *queue = Queue::settled(queue.tasks + 1));
+        self.change(cpu, |queue| {
+            queue.tasks += 1;
+            queue.load = queue.load.saturating_add(SCALE);
+            queue.util = SCALE;
+            queue.runnable = queue.runnable.saturating_add(SCALE);
+        });
     }
 
     /// Adds a task that has hardly run.

@@ -38,7 +38,8 @@ fn named(line: &str) -> Vec<(&str, &str)> {
     let parts: Vec<&str> = line.split('`').collect();
     for pair in parts.get(1..).unwrap_or_default().chunks(2) {
         let [code, after] = pair else { break };
-        if *after == ": " {
+        let is_module = code.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        if *after == ": " && is_module {
             module = Some(*code);
             continue;
         }

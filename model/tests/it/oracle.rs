@@ -23,6 +23,12 @@ impl Cell {
         Self { nr, load: nr * 1024, util: nr.min(1) * 1024, runnable: nr * 1024 }
     }
 
+    /// One more that has run for long.
+    fn run_long(&mut self) {
+        (self.nr, self.load, self.util, self.runnable) =
+            (self.nr + 1, self.load + 1024, 1024, self.runnable + 1024);
+    }
+
     fn fork_onto(&mut self) {
         let cap = (1024 - self.util.min(1024)) / 2;
         let util = if self.util == 0 { cap } else { cap.min(self.util * 1024 / (self.load + 1)) };
@@ -86,7 +92,7 @@ impl<'a> Oracle<'a> {
             match burst.children {
                 Children::JustStarted | Children::Asleep => cell.fork_onto(),
                 Children::OfLightParent => (cell.nr, cell.load) = (cell.nr + 1, cell.load + 1024),
-                Children::LongRunning => *cell = Cell::long_running(cell.nr + 1),
+                Children::LongRunning => cell.run_long(),
             }
         }
         if burst.parent == Parent::IsTask {
@@ -97,7 +103,7 @@ impl<'a> Oracle<'a> {
             let cell = &mut self.cells[cpu.index()];
             match burst.children {
                 Children::JustStarted | Children::OfLightParent => cell.fork_onto(),
-                Children::LongRunning => *cell = Cell::long_running(cell.nr + 1),
+                Children::LongRunning => cell.run_long(),
                 Children::Asleep => {}
             }
             places.push(cpu);

@@ -131,7 +131,10 @@ pub(crate) fn any_host() -> impl Strategy<Value = Topology> {
                 }
             }
             if odd == 4 {
-                host.pus.iter_mut().for_each(|pu| pu.cluster = Some(pu.core / 2));
+                // Pairs of cores that share an L2 share all that is above it.
+                host.pus
+                    .iter_mut()
+                    .for_each(|pu| pu.cluster = Some((pu.node * 100 + pu.llc) * 1000 + pu.core / 2));
             }
             Topology::try_new(host).unwrap()
         },
