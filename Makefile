@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test agree hostile lint bench
+.PHONY: help setup demo run test agree hostile lint bench load-cost
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -10,7 +10,7 @@ BERTHD_ARGS ?=
 help: ## this list
 	@echo 'Berth advises where to put tasks on a Linux host. New here? Start with: make demo'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo 'More: README.md, docs/architecture.md'
 
@@ -44,3 +44,8 @@ lint: ## format, clippy, documentation, and cargo-deny if it is installed
 bench: ## time predict on a 640-CPU host beside a plain rescan of its CPUs
 	@scripts/setup.sh rust packages
 	cargo bench --locked -p berth-model --bench predict
+
+load-cost: ## what measuring the load costs with 20,000 live threads, and on 640 CPUs by a calculation (about 7 minutes)
+	@scripts/setup.sh rust packages
+	cargo build --release --locked -p berthd --bins --examples
+	$${CARGO_TARGET_DIR:-target}/release/examples/load_cost

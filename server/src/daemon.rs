@@ -135,6 +135,7 @@ impl Daemon {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let context = Arc::new(Context {
             current,
+            publisher: publisher.clone(),
             reader: reader.clone(),
             foreign: Pool::new(
                 FOREIGN_AT_A_TIME,

@@ -14,21 +14,22 @@ const STEAL: f64 = 0.05;
 const IRQ: f64 = 0.2;
 const REALTIME: f64 = 0.05;
 
-/// What runs on these CPUs.
-pub(crate) fn to_wire(snapshot: &Snapshot, cpus: &CpuSet) -> v1::Load {
+/// What runs on these CPUs; pinned tasks only if it is to be `full`.
+pub(crate) fn to_wire(snapshot: &Snapshot, cpus: &CpuSet, full: bool) -> v1::Load {
     let Some(measured) = snapshot.load.measured() else { return v1::Load::default() };
-    let counted = measured.counted.as_ref();
+    let (counted, pinned) = (measured.counted.as_ref(), measured.pinned.as_ref());
+    let groups = pinned.filter(|_| full).map(|pinned| pinned.groups.iter().map(group).collect());
     v1::Load {
         known: true,
         cpus: entries(measured, cpus),
-        pinned: Vec::new(),
+        pinned: groups.unwrap_or_default(),
         taken_at: Some(time::moment_to_wire(measured.taken_at)),
-        interval: Some(time::duration_to_wire(measured.interval)),
-        runnable_source: source(counted.map_or(load::Source::Estimate, |counted| counted.source)).into(),
+        interval: measured.interval.map(time::duration_to_wire),
+        runnable_source: source(measured.source()).into(),
         runnable_taken_at: Some(time::moment_to_wire(
             counted.map_or(measured.taken_at, |counted| counted.taken_at),
         )),
-        pinned_taken_at: None,
+        pinned_taken_at: pinned.map(|pinned| time::moment_to_wire(pinned.taken_at)),
         cost: measured.cost,
     }
 }
@@ -58,6 +59,15 @@ fn entry(cpus: &CpuSet, on: &OnCpu) -> v1::CpuLoad {
         source: source(on.source).into(),
         taken_at: on.taken_at.map(time::moment_to_wire),
         ..v1::CpuLoad::default()
+    }
+}
+
+fn group(group: &load::pinned::Group) -> v1::PinnedTasks {
+    v1::PinnedTasks {
+        allowed: group.allowed.to_string(),
+        tasks: group.tasks,
+        runnable: group.runnable,
+        running_on: group.running_on.to_string(),
     }
 }
 
@@ -93,7 +103,7 @@ fn warn_of_measured(measured: &Measured, cpus: &CpuSet, warnings: &mut Warnings)
         warnings.add_about("LOAD_INCOMPLETE", said, &untold);
     }
     let estimated = measured.which(|on| on.source == load::Source::Estimate).intersection(cpus);
-    if measured.counted.is_none() {
+    if measured.source() == load::Source::Estimate {
         let said = "Runnable tasks are estimated: one on each CPU that was busy half of the time or more.";
         warnings.add("LOAD_ESTIMATED", said);
     } else if !estimated.is_empty() {

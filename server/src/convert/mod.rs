@@ -13,6 +13,7 @@ pub(crate) mod load;
 pub(crate) mod predict;
 pub(crate) mod prediction;
 pub(crate) mod profiles;
+pub(crate) mod report;
 pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod time;

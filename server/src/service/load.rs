@@ -5,7 +5,7 @@ use super::{
     watch::{Missed, Watched},
 };
 use crate::{
-    convert::{Failure, Faults, Warnings, cpus, load, predict::known_enum, snapshot, time},
+    convert::{Failure, Faults, Warnings, cpus, load, predict::known_enum, report, snapshot, time},
     snapshot::Snapshot,
 };
 use berth_model::cpuset::CpuSet;
@@ -33,9 +33,25 @@ impl LoadService for Berth {
 
     async fn report_load(
         &self,
-        _: Request<Streaming<v1::ReportLoadRequest>>,
+        request: Request<Streaming<v1::ReportLoadRequest>>,
     ) -> Result<Response<v1::ReportLoadResponse>, Status> {
-        Err(Failure::MethodNotServed("ReportLoad").into())
+        let (mut stream, mut told) = (request.into_inner(), v1::ReportLoadResponse::default());
+        let mut agent = String::new();
+        let mut ended = std::pin::pin!(self.0.current.ended());
+        loop {
+            let message = tokio::select! {
+                message = stream.message() => message?,
+                () = &mut ended => return Err(Failure::Stopping.into()),
+            };
+            let Some(message) = message else { return Ok(Response::new(told)) };
+            match report::from_wire(message, &mut agent, &*self.0.snapshot()?)? {
+                Some(report) => {
+                    self.0.publisher.report(report).await;
+                    told.accepted += 1;
+                }
+                None => told.too_old += 1,
+            }
+        }
     }
 }
 
@@ -76,8 +92,7 @@ impl Asked {
     fn warn(&self, snapshot: &Snapshot, online: &CpuSet, warnings: &mut Warnings) {
         load::warn(snapshot, online, warnings);
         if self.full {
-            let said =
-                "This version reads neither the kernel's averages nor pinned tasks: the answer has neither.";
+            let said = "This version does not read the kernel's averages: the answer has none.";
             warnings.add("AVERAGES_NOT_READ", said);
         }
     }
@@ -93,7 +108,7 @@ impl Context {
         let online = online?;
         asked.warn(&snapshot, &online, &mut warnings);
         Ok(v1::GetLoadResponse {
-            load: Some(load::to_wire(&snapshot, &online)),
+            load: Some(load::to_wire(&snapshot, &online, asked.full)),
             snapshot: Some(snapshot::to_wire(&snapshot)),
             warnings: warnings.into_wire(),
         })
@@ -114,7 +129,7 @@ impl Context {
             let online = asked.online(snapshot, &mut Faults::default(), &mut warnings).unwrap_or_default();
             asked.warn(snapshot, &online, &mut warnings);
             Some(v1::WatchLoadResponse {
-                load: Some(load::to_wire(snapshot, &online)),
+                load: Some(load::to_wire(snapshot, &online, asked.full)),
                 snapshot: Some(snapshot::to_wire(snapshot)),
                 dropped,
                 warnings: warnings.into_wire(),

@@ -16,7 +16,10 @@ use crate::{
     convert::{self, Failure, Warnings},
     ingest::Reader,
     metrics::Metrics,
-    snapshot::{Choice, Snapshot, publisher::Current},
+    snapshot::{
+        Choice, Snapshot,
+        publisher::{Current, Handle},
+    },
 };
 use berth_proto::v1;
 use std::{sync::Arc, time::SystemTime};
@@ -25,6 +28,7 @@ use std::{sync::Arc, time::SystemTime};
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) current: Current,
+    pub(crate) publisher: Handle,
     pub(crate) reader: Reader,
     /// Questions about hosts that are not here, or under kernels that this one does not run.
     pub(crate) foreign: Pool,

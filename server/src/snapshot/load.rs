@@ -1,7 +1,7 @@
 //! What runs on a host, and how that is known.
 
-use super::publisher::Sample;
-use crate::ingest::load::{Source, scan::Scan};
+use super::{publisher::Sample, reports::Reports};
+use crate::ingest::load::{Source, pinned::Group, scan::Scan};
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::{self, CpuLoad},
@@ -49,11 +49,13 @@ pub(crate) struct Measured {
     pub(crate) load: Arc<load::Load>,
     /// What runs on each CPU of which something is known.
     pub(crate) cpus: Arc<BTreeMap<Cpu, OnCpu>>,
-    /// Time between its two readings.
-    pub(crate) interval: Duration,
+    /// Time between its two readings. Nothing if it was reported only.
+    pub(crate) interval: Option<Duration>,
     pub(crate) taken_at: SystemTime,
     /// The newest counts of runnable tasks; none if all are estimates.
     pub(crate) counted: Option<Counted>,
+    /// The newest look at tasks that may not run everywhere.
+    pub(crate) pinned: Option<Pinned>,
     /// CPU time that sampling costs, as a share of one CPU.
     pub(crate) cost: Option<f64>,
     pub(crate) generation: u64,
@@ -90,20 +92,48 @@ pub(crate) struct Counted {
     pub(crate) at: Instant,
 }
 
+/// Tasks that may not run everywhere, as they were at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Pinned {
+    pub(crate) groups: Arc<[Group]>,
+    pub(crate) taken_at: SystemTime,
+}
+
 impl Measured {
-    /// The load in a sample that is published now.
-    pub(crate) fn new(sample: &Sample, generation: u64) -> Self {
-        let cpus = cpus(sample);
-        Self {
+    /// The load that is published now. Nothing if there is neither a sample nor a report. A sample older than
+    /// `stale_after` is called so.
+    pub(super) fn new(
+        sample: Option<&Sample>,
+        reports: &Reports,
+        generation: u64,
+        stale_after: Duration,
+    ) -> Option<Self> {
+        let now = (Instant::now(), SystemTime::now());
+        let at = sample.map(|sample| sample.at).or_else(|| reports.youngest())?;
+        let age = now.0.saturating_duration_since(at);
+        let mut cpus = sample.map(cpus).unwrap_or_default();
+        let counted = sample.and_then(|sample| sample.counted.clone());
+        reports.merge(&mut cpus, sample.map(|_| at), counted.as_ref().map(|counted| counted.at), now);
+        Some(Self {
             load: Arc::new(of_model(&cpus)),
             cpus: Arc::new(cpus),
-            interval: sample.interval,
-            taken_at: sample.taken_at,
-            counted: sample.counted.clone(),
-            cost: sample.cost,
+            interval: sample.map(|sample| sample.interval),
+            taken_at: sample.map(|sample| sample.taken_at).or_else(|| now.1.checked_sub(age))?,
+            counted,
+            pinned: sample.and_then(|sample| sample.pinned.clone()),
+            cost: sample.and_then(|sample| sample.cost),
             generation,
-            age: sample.at.elapsed(),
-            stale: false,
+            age,
+            stale: sample.is_some() && age > stale_after,
+        })
+    }
+
+    /// Where numbers of runnable tasks come from, as a whole.
+    pub(crate) fn source(&self) -> Source {
+        match &self.counted {
+            Some(counted) => counted.source,
+            None if self.interval.is_none() => Source::Reported,
+            None => Source::Estimate,
         }
     }
 
@@ -143,7 +173,10 @@ fn of_model(cpus: &BTreeMap<Cpu, OnCpu>) -> load::Load {
     let on = |(&cpu, on): (&Cpu, &OnCpu)| {
         #[allow(clippy::cast_possible_truncation, reason = "a share needs no more digits")]
         let utilisation = on.utilisation.map(|share| share as f32);
-        (cpu, CpuLoad { runnable: on.runnable.unwrap_or(0), utilisation })
+        // One that was reported as busy, without a number.
+        let runnable =
+            on.runnable.unwrap_or_else(|| u32::from(on.utilisation.is_some_and(|share| share > 0.5)));
+        (cpu, CpuLoad { runnable, utilisation })
     };
     cpus.iter().map(on).collect()
 }

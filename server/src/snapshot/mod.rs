@@ -9,10 +9,11 @@ pub(crate) mod kernel;
 mod load;
 mod machine;
 pub(crate) mod publisher;
+pub(crate) mod reports;
 pub(crate) mod sampler;
 
 pub(crate) use kernel::Choice;
-pub(crate) use load::{Counted, Load, Measured, OnCpu};
+pub(crate) use load::{Counted, Load, Measured, OnCpu, Pinned};
 pub(crate) use machine::Machine;
 pub(crate) use sampler::Sampler;
 

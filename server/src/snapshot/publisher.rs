@@ -1,6 +1,9 @@
 //! The one task that replaces the snapshot, and the handles to it.
 
-use super::{Counted, Here, Load, Machine, Measured, Snapshot, changes};
+use super::{
+    Counted, Here, Load, Machine, Measured, Pinned, Snapshot, changes,
+    reports::{Report, Reports},
+};
 use crate::{config::Live, ingest::load::Busy};
 use arc_swap::ArcSwapOption;
 use berth_model::cpuset::Cpu;
@@ -25,6 +28,7 @@ const STALE_AFTER: u32 = 3;
 enum News {
     Machine { machine: Arc<Machine>, here: Arc<Here>, published: oneshot::Sender<()> },
     Sample(Sample),
+    Report(Report),
     End,
 }
 
@@ -34,6 +38,8 @@ pub(crate) struct Sample {
     pub(crate) busy: BTreeMap<Cpu, Busy>,
     /// The newest counts, of this sample or of one before it.
     pub(crate) counted: Option<Counted>,
+    /// The newest look at tasks that may not run everywhere.
+    pub(crate) pinned: Option<Pinned>,
     /// CPU time that sampling costs, as a share of one CPU.
     pub(crate) cost: Option<f64>,
     pub(crate) interval: Duration,
@@ -63,6 +69,11 @@ impl Handle {
         let _ = self.0.blocking_send(News::Sample(sample));
     }
 
+    /// Another agent told of the load.
+    pub(crate) async fn report(&self, report: Report) {
+        self.send(News::Report(report)).await;
+    }
+
     /// Nothing more is published, and whoever waits for the next snapshot is told so.
     pub(crate) async fn end(&self) {
         self.send(News::End).await;
@@ -87,6 +98,12 @@ impl Current {
         self.newest.load_full()
     }
 
+    /// Returns when nothing more is published.
+    pub(crate) async fn ended(&self) {
+        let mut each = self.each();
+        while each.changed().await.is_ok() {}
+    }
+
     /// The newest snapshot, and each one after it; those that a slow reader has missed are gone. It ends when nothing
     /// more is published.
     pub(crate) fn each(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
@@ -100,7 +117,9 @@ pub(crate) fn start(live: Live) -> (Handle, Current) {
     let (each, receiver) = watch::channel(None);
     let current = Current { newest: Arc::default(), each: receiver };
     let newest = Arc::clone(&current.newest);
-    tokio::spawn(Publisher { newest, each, live, last: None, sampled_at: None }.run(inbox));
+    tokio::spawn(
+        Publisher { newest, each, live, sample: None, reports: Reports::default(), generation: 0 }.run(inbox),
+    );
     (Handle(sender), current)
 }
 
@@ -108,9 +127,11 @@ struct Publisher {
     newest: Arc<ArcSwapOption<Snapshot>>,
     each: watch::Sender<Option<Arc<Snapshot>>>,
     live: Live,
-    /// A sample that came before the first machine.
-    last: Option<Measured>,
-    sampled_at: Option<Instant>,
+    /// The newest sample, which may have come before the first machine.
+    sample: Option<Sample>,
+    reports: Reports,
+    /// One more with each sample and each report.
+    generation: u64,
 }
 
 impl Publisher {
@@ -124,12 +145,19 @@ impl Publisher {
                         // Whoever brought it may have gone.
                         let _ = published.send(());
                     }
-                    Some(News::Sample(sample)) => self.take_sample(&sample),
+                    Some(News::Sample(sample)) => {
+                        self.sample = Some(sample);
+                        self.publish_load(true);
+                    }
+                    Some(News::Report(report)) => {
+                        self.reports.take(report);
+                        self.publish_load(true);
+                    }
                     Some(News::End) | None => return,
                 },
                 () = sleep_until(look) => {
                     self.look_at_age();
-                    look = tokio::time::Instant::now() + self.interval();
+                    look = tokio::time::Instant::now() + self.live.now().load.sample_interval;
                 }
             }
         }
@@ -141,37 +169,36 @@ impl Publisher {
         let changes = before.as_ref().and_then(|before| {
             Some(changes::between((&before.machine, before.here.as_ref()?), (&machine, &here)))
         });
-        let load = self.last.clone().map_or(Load::Unknown, |measured| Load::Measured(Arc::new(measured)));
         let changes = changes.unwrap_or_default().into();
+        let load = self.load();
         self.publish(Snapshot { machine, load, topology_generation, changes, here: Some(here) });
     }
 
-    fn take_sample(&mut self, sample: &Sample) {
-        let generation = self.last.as_ref().map_or(0, |measured| measured.generation) + 1;
-        self.sampled_at = Some(sample.at);
-        self.replace_load(Measured::new(sample, generation));
-    }
-
-    fn interval(&self) -> Duration {
-        self.live.now().load.sample_interval
-    }
-
-    /// Says so when no sample has come for too long, whatever keeps it away.
+    /// Says so when no sample has come for too long, whatever keeps it away, and forgets reports that are too old.
     fn look_at_age(&mut self) {
-        if let (Some(last), Some(at)) = (self.last.clone(), self.sampled_at) {
-            let age = at.elapsed();
-            if age > self.interval() * STALE_AFTER {
-                self.replace_load(Measured { age, stale: true, ..last });
-            }
+        let forgot = self.reports.forget(Instant::now());
+        let stale = self.sample.as_ref().is_some_and(|sample| sample.at.elapsed() > self.stale_after());
+        if forgot || stale {
+            self.publish_load(forgot);
         }
     }
 
-    fn replace_load(&mut self, measured: Measured) {
-        self.last = Some(measured.clone());
+    fn stale_after(&self) -> Duration {
+        self.live.now().load.sample_interval * STALE_AFTER
+    }
+
+    fn publish_load(&mut self, is_new: bool) {
+        self.generation += u64::from(is_new);
         if let Some(before) = self.newest.load_full() {
-            let load = Load::Measured(Arc::new(measured));
+            let load = self.load();
             self.publish(Snapshot { load, ..(*before).clone() });
         }
+    }
+
+    fn load(&self) -> Load {
+        let measured =
+            Measured::new(self.sample.as_ref(), &self.reports, self.generation, self.stale_after());
+        measured.map_or(Load::Unknown, |measured| Load::Measured(Arc::new(measured)))
     }
 
     fn publish(&self, snapshot: Snapshot) {

@@ -2,8 +2,8 @@
 //! kernel's part included, is known exactly.
 
 use super::{
-    Counted,
-    budget::Budget,
+    Counted, Pinned,
+    budget::{Budget, cpu_time},
     publisher::{Handle, Sample},
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     ingest::{
         Marks,
         load::{
-            Method, Source,
+            Method, Source, pinned,
             scan::{self, Scanner},
             stat::{self, Reading},
         },
@@ -26,6 +26,9 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// How often masks are looked at, at most, and the part of the budget that they may take.
+const MASKS_PACE: Duration = Duration::from_secs(10);
+const MASKS_SHARE: f64 = 0.2;
 /// After a source failed, it is tried again after this time.
 const TRY_AGAIN: Duration = Duration::from_secs(60);
 
@@ -67,7 +70,7 @@ fn run(
     loop {
         let settings = &live.now().load;
         state.budget.settle(settings.cost_limit);
-        if let Some(sample) = state.sample(settings.source) {
+        if let Some(sample) = state.sample(settings.source, settings.cost_limit) {
             publisher.sample(sample);
         }
         if state.has_changed() {
@@ -87,6 +90,8 @@ struct State<'a> {
     marks: Marks,
     before: Option<(Reading, Instant)>,
     counted: Option<Counted>,
+    pinned: Option<Pinned>,
+    pinned_from: Option<Instant>,
     scanner: Scanner,
     scan_from: Option<Instant>,
     stat_failing: bool,
@@ -101,6 +106,8 @@ impl<'a> State<'a> {
             marks,
             before: None,
             counted: None,
+            pinned: None,
+            pinned_from: None,
             scanner: Scanner::new(root, std::process::id()),
             scan_from: None,
             stat_failing: false,
@@ -115,7 +122,7 @@ impl<'a> State<'a> {
     }
 
     /// Looks at the host. Nothing the first time, since a share of time takes two readings.
-    fn sample(&mut self, method: Method) -> Option<Sample> {
+    fn sample(&mut self, method: Method, limit: f64) -> Option<Sample> {
         let reading = match stat::read(self.root) {
             Ok(reading) => reading,
             Err(error) => {
@@ -130,10 +137,12 @@ impl<'a> State<'a> {
         let (at, taken_at) = (Instant::now(), SystemTime::now());
         if self.budget.is_free() {
             self.count(method, at);
+            self.look_at_masks(&reading, at, limit);
         }
         let sample = self.before.as_ref().map(|(before, before_at)| Sample {
             busy: stat::between(before, &reading),
             counted: self.counted.clone(),
+            pinned: self.pinned.clone(),
             cost: self.budget.cost(),
             interval: at.duration_since(*before_at),
             taken_at,
@@ -141,6 +150,22 @@ impl<'a> State<'a> {
         });
         self.before = Some((reading, at));
         sample
+    }
+
+    /// Looks which of the tasks that were counted just now may not run everywhere, at a slow pace.
+    fn look_at_masks(&mut self, reading: &Reading, now: Instant, limit: f64) {
+        let scan = self
+            .counted
+            .as_ref()
+            .filter(|counted| counted.at >= now)
+            .and_then(|counted| counted.scan.as_ref());
+        let Some(scan) = scan.filter(|_| self.pinned_from.is_none_or(|from| now >= from)) else { return };
+        let begun = cpu_time();
+        let groups = pinned::look(self.root, scan, &reading.keys().copied().collect());
+        self.pinned = Some(Pinned { groups: groups.into(), taken_at: SystemTime::now() });
+        let cost = cpu_time().saturating_sub(begun).as_secs_f64();
+        let pause = Duration::try_from_secs_f64(cost / limit / MASKS_SHARE).unwrap_or(Duration::MAX);
+        self.pinned_from = now.checked_add(pause.max(MASKS_PACE));
     }
 
     /// Counts runnable tasks, if there is a source.

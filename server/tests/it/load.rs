@@ -213,3 +213,72 @@ async fn a_watcher_is_told_of_each_sample_and_of_the_end() {
     assert_eq!(ended.code(), Code::Unavailable);
     assert_eq!(ended.get_error_details().error_info().unwrap().reason, "STOPPING");
 }
+
+/// An agent that tells of a host that is described: nothing else tells what runs there.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_agent_reports() {
+    let served =
+        Served::start(&["--topology-synthetic", "pack:1 [numa] l3:1 core:4 pu:1", "--kernel", "6.12.95"])
+            .await;
+    let [(_, tcp), (_, channel)] = served.channels().await;
+    let report = |agent: &str, cpus: &str, runnable: u32, seconds: i64| v1::ReportLoadRequest {
+        agent: agent.to_owned(),
+        age: Some(prost_types::Duration { seconds, nanos: 0 }),
+        cpus: vec![v1::CpuLoad { cpus: cpus.to_owned(), runnable: Some(runnable), ..Default::default() }],
+    };
+    let told = [report("a", "0-2", 1, 0), report("", "1", 3, 1), report("", "2", 5, 3600)];
+    let answer = load(&channel).report_load(tokio_stream::iter(told)).await.unwrap().into_inner();
+    assert_eq!((answer.accepted, answer.too_old), (2, 1));
+    let answer = until(&channel, |answer| answer.load.as_ref().unwrap().known).await;
+    let numbers = answer.load.unwrap();
+    assert_eq!(numbers.runnable_source(), Source::Reported);
+    let entries: Vec<_> =
+        numbers.cpus.iter().map(|cpu| (cpu.cpus.as_str(), cpu.runnable, cpu.source())).collect();
+    assert_eq!(
+        entries,
+        [("0-2", Some(1), Source::Reported)],
+        "what is older than what is known does not count"
+    );
+    let request = v1::PredictRequest { tasks: 1, allowed: "0".to_owned(), ..Default::default() };
+    let prediction = placement(&channel).predict(request).await.unwrap().into_inner().prediction.unwrap();
+    assert_eq!(prediction.cpus[0].before, 1);
+
+    let bad = [
+        (report("", "0", 1, 0), "agent"),
+        (report("a", "0-9", 1, 0), "cpus[0].cpus"),
+        (report("a", "", 1, 0), "cpus[0].cpus"),
+        (report("a", "0", 70_000, 0), "cpus[0].runnable"),
+        (report("a", "0", 1, -1), "age"),
+        (report(&"x".repeat(129), "0", 1, 0), "agent"),
+    ];
+    for (message, field) in bad {
+        let status = load(&channel).report_load(tokio_stream::iter([message])).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}");
+        assert!(status.message().contains(field), "{}", status.message());
+    }
+    // Loopback TCP may only read.
+    let status = load(&tcp).report_load(tokio_stream::iter([report("a", "0", 1, 0)])).await.unwrap_err();
+    assert_eq!(status.code(), Code::PermissionDenied);
+}
+
+/// A task under a narrow mask, and where it runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn pinned_tasks_are_told() {
+    let root = tempfile::tempdir().unwrap();
+    write_tasks(&root, &[('R', 2), ('S', 1)]);
+    for (i, mask) in ["2-3", "0-7"].iter().enumerate() {
+        let pid = 5_000_000 + i;
+        let folder = root.path().join(format!("proc/{pid}/task/{pid}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{mask}\n")).unwrap();
+    }
+    write(&root, 1);
+    let served = served(root.path()).await;
+    let [(_, channel), _] = served.channels().await;
+    until(&channel, |answer| answer.load.as_ref().unwrap().pinned_taken_at.is_some()).await;
+    let full = v1::GetLoadRequest { view: v1::view::Value::Full.into(), ..Default::default() };
+    let pinned = load(&channel).get_load(full).await.unwrap().into_inner().load.unwrap().pinned;
+    let expected =
+        v1::PinnedTasks { allowed: "2-3".to_owned(), tasks: 1, runnable: 1, running_on: "2".to_owned() };
+    assert_eq!(pinned, [expected]);
+}

@@ -2,12 +2,14 @@
 //!
 //! * [`stat`]: shares of time from `/proc/stat`.
 //! * [`scan`]: every runnable task, from the states of all threads.
+//! * [`pinned`]: which of them may not run everywhere.
 //! * [`task`]: one thread's line, which it is read from.
 //! * [`owners`]: where the threads of one process or cgroup are, for whoever waits for them.
 //!
 //! Parsing is pure; each reading is a handful of small files below a root that is `/` but in tests.
 
 pub mod owners;
+pub mod pinned;
 pub mod scan;
 mod settings;
 pub mod stat;
