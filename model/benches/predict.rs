@@ -107,6 +107,7 @@ impl Bench {
             launch: Launch::default(),
             can_apply: &[Form::Mask, Form::Split, Form::PerTask],
             single_cpus: false,
+            kept: false,
             with_margin: false,
         });
         advice.unwrap().parts.len()

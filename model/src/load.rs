@@ -1,4 +1,4 @@
-//! What already runs on a host: runnable tasks and measured utilisation per CPU.
+//! What already runs on a host, and what is held there: tasks and measured utilisation per CPU.
 
 use crate::cpuset::Cpu;
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub struct Averages {
 pub struct Load {
     cpus: Vec<CpuLoad>,
     averages: BTreeMap<Cpu, Averages>,
+    /// Held tasks beyond the runnable ones.
+    asleep: Vec<u32>,
 }
 
 impl Load {
@@ -51,6 +53,41 @@ impl Load {
     #[doc(alias = "nr_running")]
     pub fn runnable(&self, cpu: Cpu) -> u32 {
         self.of(cpu).runnable
+    }
+
+    /// Tasks for which the CPU is held and that were not measured to run there: the kernel does not see them.
+    pub fn asleep(&self, cpu: Cpu) -> u32 {
+        self.asleep.get(cpu.index()).copied().unwrap_or(0)
+    }
+
+    /// Tasks that count on the CPU: the larger of what runs there and what is held.
+    pub fn taken(&self, cpu: Cpu) -> u32 {
+        self.runnable(cpu) + self.asleep(cpu)
+    }
+
+    /// Says for how many tasks in all the CPU is held. Those that run are among its runnable ones, which have to be said
+    /// before.
+    pub fn hold(&mut self, cpu: Cpu, tasks: u32) {
+        if cpu.index() >= self.asleep.len() {
+            self.asleep.resize(cpu.index() + 1, 0);
+        }
+        self.asleep[cpu.index()] = tasks.min(MAX_RUNNABLE).saturating_sub(self.runnable(cpu));
+    }
+
+    /// The same once all holders run, if any sleeps.
+    pub fn awake(&self) -> Option<Self> {
+        if self.asleep.iter().all(|&tasks| tasks == 0) {
+            return None;
+        }
+        let mut awake = Self { asleep: Vec::new(), ..self.clone() };
+        for (cpu, &tasks) in (0..=u16::MAX).map(Cpu::from).zip(&self.asleep) {
+            if tasks > 0 {
+                awake.add(cpu, tasks);
+                // They were those of its other tasks.
+                awake.averages.remove(&cpu);
+            }
+        }
+        Some(awake)
     }
 
     /// Says what runs on the CPU.

@@ -117,14 +117,15 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let failing = asked.failure.as_ref().map(|failure| failure.profile);
     let judged_by =
         request.kernels.iter().find(|kernel| Some(kernel.profile.name) == failing).unwrap_or(&likeliest);
+    let awake = request.load.awake();
+    let launched = Launched { request, kernel: judged_by, parts: &[], load: request.load, free: &free };
     let mut attempts = Vec::new();
     let mut chosen = None;
     for (form, parts) in forms(request, &placed, &whole) {
         let told = parts == whole && (any_shape || !asked.is_safe());
         let mut proof = if told { asked.clone() } else { prover.prove(&parts, accept) };
         if proof.is_safe() {
-            let launched = Launched { request, kernel: judged_by, parts: &parts, free: &free };
-            let (origin, run) = launched.worst();
+            let (launched, origin, run) = launched.worst_of(&parts, awake.as_ref());
             if !run.tally.pile_up {
                 let with = launched.examined(origin);
                 chosen = Some((form, parts, proof, with));
@@ -140,8 +141,8 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         None => {
             let (form, parts, proof) =
                 least_bad(&mut attempts).unwrap_or_else(|| (Form::Mask, whole.clone(), asked.clone()));
-            let launched = Launched { request, kernel: judged_by, parts: &parts, free: &free };
-            let with = launched.examined(launched.worst().0);
+            let (launched, origin, _) = launched.worst_of(&parts, awake.as_ref());
+            let with = launched.examined(origin);
             (form, parts, proof, with)
         }
     };
@@ -172,7 +173,7 @@ fn judge<'a>(request: &Request<'a>, allowed: &'a CpuSet) -> Judge<'a> {
 fn without_launcher(request: &Request<'_>, free: &CpuSet) -> CpuSet {
     let launcher =
         request.launch.origin.filter(|_| matches!(request.launch.parent, Parent::Waits | Parent::Runs));
-    let best = |cpus: &CpuSet| best_fullest(cpus.iter().map(|cpu| request.load.runnable(cpu)), request.tasks);
+    let best = |cpus: &CpuSet| best_fullest(cpus.iter().map(|cpu| request.load.taken(cpu)), request.tasks);
     let others = launcher.map_or_else(CpuSet::new, |cpu| free.difference(&cpu.into()));
     if !others.is_empty() && best(&others) == best(free) { others } else { free.clone() }
 }
@@ -187,7 +188,7 @@ fn free_for(request: &Request<'_>) -> Result<CpuSet, Error> {
     if request.smt != Smt::FullCores {
         return Ok(request.allowed.clone());
     }
-    let taken = |core: &CpuSet| core.iter().any(|cpu| request.load.runnable(cpu) > 0);
+    let taken = |core: &CpuSet| core.iter().any(|cpu| request.load.taken(cpu) > 0);
     let whole = |cpu: &Cpu| request.topology.span(Level::Core, *cpu).is_some_and(|core| !taken(core));
     let free: CpuSet = request.allowed.iter().filter(whole).collect();
     if free.is_empty() {
@@ -203,11 +204,9 @@ const MAX_PARTS: usize = 256;
 fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Vec<Part>)> {
     let applies = |form: Form| request.can_apply.is_empty() || request.can_apply.contains(&form);
     let mut forms = Vec::new();
-    if !request.asked && applies(Form::None) {
-        forms.push((Form::None, whole.to_vec()));
-    }
-    if request.asked && applies(Form::Mask) {
-        forms.push((Form::Mask, whole.to_vec()));
+    let as_asked = if request.asked { Form::Mask } else { Form::None };
+    if !request.kept && applies(as_asked) {
+        forms.push((as_asked, whole.to_vec()));
     }
     let one_mask = |placed: &[Cpu], cpus: CpuSet| Part {
         tasks: u32::try_from(placed.len()).unwrap_or(u32::MAX),
@@ -224,8 +223,8 @@ fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Ve
         let form = if applies(Form::Split) { Form::Split } else { Form::PerTask };
         for level in [Level::Package, Level::Node, Level::Llc] {
             let tight = split(request.topology, level, &placed.iter().copied().collect());
-            let wide = split(request.topology, level, request.allowed);
-            for masks in [wide, tight].into_iter().filter(|masks| masks.len() <= MAX_PARTS) {
+            let wide = (!request.kept).then(|| split(request.topology, level, request.allowed));
+            for masks in wide.into_iter().chain([tight]).filter(|masks| masks.len() <= MAX_PARTS) {
                 let in_mask =
                     |mask: &CpuSet| placed.iter().copied().filter(|&cpu| mask.contains(cpu)).collect();
                 let parts = masks.into_iter().map(|mask| (in_mask(&mask), mask));

@@ -16,13 +16,32 @@ pub(super) struct Launched<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) kernel: &'a Kernel<'a>,
     pub(super) parts: &'a [Part],
+    /// What runs there, with holders asleep or running.
+    pub(super) load: &'a Load,
     /// The CPUs against which the outcome is judged.
     pub(super) free: &'a CpuSet,
 }
 
-impl Launched<'_> {
+impl<'a> Launched<'a> {
+    /// These parts under whichever load is worse, with what [`Launched::worst`] says of it.
+    pub(super) fn worst_of<'b>(self, parts: &'b [Part], awake: Option<&'b Load>) -> (Launched<'b>, Cpu, Run)
+    where
+        'a: 'b,
+    {
+        let asleep = Launched { parts, ..self };
+        let (origin, run) = asleep.worst();
+        if let Some(load) = awake {
+            let awake = Launched { load, ..asleep };
+            let (other, its_run) = awake.worst();
+            if its_run.tally.severity() > run.tally.severity() {
+                return (awake, other, its_run);
+            }
+        }
+        (asleep, origin, run)
+    }
+
     /// The central run from the worst origin of the first part, and that origin.
-    pub(super) fn worst(&self) -> (Cpu, Run) {
+    fn worst(&self) -> (Cpu, Run) {
         let central = |first: Cpu| {
             let places = self.from(first, place, |&cpu| cpu);
             let tally = self.tally(first, &places);
@@ -48,7 +67,7 @@ impl Launched<'_> {
         launch: impl Fn(Host<'_>, &Burst<'_>) -> Vec<T>,
         cpu: impl Fn(&T) -> Cpu,
     ) -> Vec<T> {
-        let mut load = self.request.load.clone();
+        let mut load = self.load.clone();
         let mut tasks = Vec::with_capacity(self.request.tasks as usize);
         for (index, part) in self.parts.iter().enumerate() {
             let start = if index == 0 { Some(first) } else { self.given(part).or_else(|| part.cpus.first()) };
@@ -72,13 +91,13 @@ impl Launched<'_> {
             return vec![cpu];
         }
         let burst = self.request.launch.burst(&part.cpus, part.tasks, Cpu::from(0));
-        let classes = origins(self.host(self.request.load), self.kernel.symmetry, &burst);
+        let classes = origins(self.host(self.load), self.kernel.symmetry, &burst);
         classes.into_iter().take(MAX_ORIGINS).map(|origin| origin.cpu).collect()
     }
 
     fn tally(&self, origin: Cpu, places: &[Cpu]) -> Tally {
         let burst = self.request.launch.burst(self.free, self.request.tasks, origin);
-        burst.tally(self.host(self.request.load), places)
+        burst.tally(self.host(self.load), places)
     }
 
     fn host<'h>(&'h self, load: &'h Load) -> Host<'h> {

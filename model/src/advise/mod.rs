@@ -100,6 +100,8 @@ pub struct Request<'a> {
     pub can_apply: &'a [Form],
     /// Entries of [`Form::PerTask`] are single CPUs even where wider ones are proven.
     pub single_cpus: bool,
+    /// Whether the CPUs of the placement are kept for the tasks. Then no form is wider: others are given the rest.
+    pub kept: bool,
     /// Whether to look for the margin of the advice.
     pub with_margin: bool,
 }

@@ -85,7 +85,7 @@ impl Judge<'_> {
         let mut counts = BTreeMap::new();
         for cpu in self.allowed {
             if let Some(unit) = unit(cpu) {
-                *counts.entry(unit).or_default() += u64::from(self.load.runnable(cpu));
+                *counts.entry(unit).or_default() += u64::from(self.load.taken(cpu));
             }
         }
         for unit in places.iter().filter_map(|&cpu| unit(cpu)) {
@@ -105,7 +105,7 @@ impl Judge<'_> {
         }
         let busy = |core: &usize, ours: &CpuSet| {
             let others = self.topology.units(Level::Core)[*core].cpus.iter();
-            others.filter(|&cpu| self.load.runnable(cpu) > 0 || ours.contains(cpu)).count()
+            others.filter(|&cpu| self.load.taken(cpu) > 0 || ours.contains(cpu)).count()
         };
         let counted = |(core, ours): &(&usize, &CpuSet)| self.smt == Smt::Share || busy(core, ours) > 1;
         used.iter().filter(counted).count() as u64
@@ -156,7 +156,7 @@ impl Judge<'_> {
             touched.extend_from(span);
         }
         let used: CpuSet = places.iter().copied().collect();
-        let free = |cpu: &Cpu| self.load.runnable(*cpu) == 0 && !used.contains(*cpu);
+        let free = |cpu: &Cpu| self.load.taken(*cpu) == 0 && !used.contains(*cpu);
         touched.intersection(self.allowed).iter().filter(free).count() as u64
     }
 }

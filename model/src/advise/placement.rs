@@ -48,8 +48,7 @@ impl Wish<'_> {
     }
 
     fn is_idle_and_whole(&self) -> bool {
-        let idle =
-            |cpu: Cpu| self.load.runnable(cpu) == 0 && self.load.of(cpu).utilisation.unwrap_or(0.0) < 0.1;
+        let idle = |cpu: Cpu| self.load.taken(cpu) == 0 && self.load.of(cpu).utilisation.unwrap_or(0.0) < 0.1;
         self.allowed == self.topology.online() && self.allowed.iter().all(idle)
     }
 
@@ -118,8 +117,10 @@ impl Wish<'_> {
         for (stamp, cpu) in (2..).zip(self.apart(every_cpu).into_iter().rev()) {
             idle[cpu.index()].idle_stamp = stamp;
         }
-        let host =
-            Host { topology: self.topology, domains: self.ideal, profile: Profile::ideal(), load: self.load };
+        // By the true load: a holder counts whether it runs or not.
+        let awake = self.load.awake();
+        let load = awake.as_ref().unwrap_or(self.load);
+        let host = Host { topology: self.topology, domains: self.ideal, profile: Profile::ideal(), load };
         let burst =
             Burst { parent: Parent::Sleeps, idle: &idle, ..Burst::forks(self.allowed, self.tasks, origin) };
         let mut places = place(host, &burst);
@@ -132,7 +133,7 @@ impl Wish<'_> {
         let mut idle: BTreeMap<Option<usize>, (usize, Cpu)> = BTreeMap::new();
         for cpu in self.allowed {
             let node = self.topology.unit_of(Level::Node, cpu);
-            idle.entry(node).or_insert((0, cpu)).0 += usize::from(self.load.runnable(cpu) == 0);
+            idle.entry(node).or_insert((0, cpu)).0 += usize::from(self.load.taken(cpu) == 0);
         }
         idle.into_values().rev().max_by_key(|&(count, _)| count).map(|(_, cpu)| cpu)
     }
@@ -143,7 +144,7 @@ impl Wish<'_> {
         for (task, cpu) in places.iter().enumerate() {
             ours.entry(*cpu).or_default().push(task);
         }
-        let count = |cpu: Cpu, ours: &[usize]| ours.len() + self.load.runnable(cpu) as usize;
+        let count = |cpu: Cpu, ours: &[usize]| ours.len() + self.load.taken(cpu) as usize;
         loop {
             let Some(least) = ours.iter().map(|(&cpu, ours)| count(cpu, ours)).min() else { return };
             let crowded =

@@ -167,7 +167,8 @@ impl Prover<'_> {
         looks.flatten().map(|class| class.cpu).collect()
     }
 
-    /// What may run as one part is launched: none of the others, those before it, or all.
+    /// What may run as one part is launched: none of the others, those before it, or all; each with holders asleep and
+    /// with holders running.
     fn loads_around(&self, parts: &[Part], index: usize) -> Vec<Load> {
         let with = |others: &mut dyn Iterator<Item = &Part>| {
             let mut load = self.load.clone();
@@ -184,6 +185,8 @@ impl Prover<'_> {
         if parts.len() > 1 {
             loads.push(with(&mut before.iter().chain(after)));
         }
+        let awake: Vec<Load> = loads.iter().filter_map(Load::awake).collect();
+        loads.extend(awake);
         loads
     }
 

@@ -121,7 +121,7 @@ impl Tree {
                 self.branches[core_branch].is_core = true;
                 self.branches[core_branch].busy_outside = busy_outside(topology, load, &core);
                 for cpu in &core {
-                    let tip = self.add(core_branch, Some(cpu), load.runnable(cpu));
+                    let tip = self.add(core_branch, Some(cpu), load.taken(cpu));
                     self.branches[tip].pick = (tenths(load.of(cpu).utilisation), Some(cpu));
                 }
             }
@@ -280,7 +280,7 @@ pub(super) fn split(topology: &Topology, level: Level, cpus: &CpuSet) -> Vec<Cpu
 fn busy_outside(topology: &Topology, load: &Load, allowed: &CpuSet) -> u32 {
     let whole = allowed.first().and_then(|cpu| topology.span(Level::Core, cpu));
     let outside = whole.map(|core| core.difference(allowed)).unwrap_or_default();
-    outside.iter().map(|cpu| u32::from(load.runnable(cpu) > 0)).sum()
+    outside.iter().map(|cpu| u32::from(load.taken(cpu) > 0)).sum()
 }
 
 /// A utilisation in steps of 10 %; unknown counts as none.

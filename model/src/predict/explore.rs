@@ -100,8 +100,8 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
                 burst.children.start_on(cpu, &mut taken.state);
                 taken.picture.update(&taken.state, cpu);
                 // Tasks do not move during a burst, so a pile-up that has begun stays.
-                let begun =
-                    burst.children != Children::Asleep && bounds.exceeded(cpu, taken.state.queue(cpu).tasks);
+                let tasks = taken.state.queue(cpu).tasks + host.load.asleep(cpu);
+                let begun = burst.children != Children::Asleep && bounds.exceeded(cpu, tasks);
                 if search.stop_at_pile_up && begun {
                     return ended(runs, looks, Some(finish(host, burst, taken, &trail)));
                 }

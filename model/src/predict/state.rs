@@ -79,6 +79,7 @@ pub(crate) struct GroupStats {
 pub(crate) struct State<'a> {
     pub(crate) domains: &'a Domains,
     pub(crate) profile: &'a Profile,
+    load: &'a Load,
     allowed: &'a CpuSet,
     queues: Vec<Queue>,
     /// CPUs that run nothing, one bit each.
@@ -95,12 +96,18 @@ pub(crate) struct State<'a> {
 
 impl<'a> State<'a> {
     /// The counters before the first task, for tasks that may use `allowed`.
-    pub(crate) fn new(domains: &'a Domains, profile: &'a Profile, load: &Load, allowed: &'a CpuSet) -> Self {
+    pub(crate) fn new(
+        domains: &'a Domains,
+        profile: &'a Profile,
+        load: &'a Load,
+        allowed: &'a CpuSet,
+    ) -> Self {
         let limit = domains.cpu_limit();
         let words = limit.div_ceil(64);
         let mut state = Self {
             domains,
             profile,
+            load,
             allowed,
             queues: vec![Queue::default(); limit],
             idle: vec![u64::MAX; words],
@@ -145,6 +152,11 @@ impl<'a> State<'a> {
     /// The counters of a CPU.
     pub(crate) fn queue(&self, cpu: Cpu) -> Queue {
         self.queues.get(cpu.index()).copied().unwrap_or_default()
+    }
+
+    /// Tasks that count on a CPU and that the kernel does not see.
+    pub(crate) fn asleep(&self, cpu: Cpu) -> u32 {
+        self.load.asleep(cpu)
     }
 
     /// Adds a task that has run for long, such as the parent.

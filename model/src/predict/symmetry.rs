@@ -173,6 +173,7 @@ impl Picture<'_> {
             stamp,
             u64::from(queue.tasks) << 32 | u64::from(queue.load),
             u64::from(queue.util) << 32 | u64::from(queue.runnable),
+            u64::from(state.asleep(cpu)),
         ]);
         let mut span = self.tree.above_cpu[index] as usize;
         let (mut before, mut after) = (self.leaves[index], leaf);

@@ -12,11 +12,11 @@ use std::{cmp::Reverse, collections::BTreeMap};
 pub struct Tally {
     /// The job's tasks on each CPU that has some, by CPU.
     pub tasks_on: Vec<(Cpu, u32)>,
-    /// Tasks, others' included, on the fullest CPU that has one of the job's.
+    /// Tasks, others' and those of sleeping holders included, on the fullest CPU that has one of the job's.
     pub fullest: u32,
     /// The least that [`Tally::fullest`] could be.
     pub best: u32,
-    /// Allowed CPUs on which nothing runs once the job runs.
+    /// Allowed CPUs on which nothing runs and nothing is held once the job runs.
     pub idle_allowed: CpuSet,
     /// The share of the CPU time they could use that the job's tasks get, 0 to 1; each CPU is shared evenly.
     pub cpu_use: f64,
@@ -32,9 +32,9 @@ impl Tally {
             *tasks_on.entry(cpu).or_default() += 1;
         }
         let beside = |cpu: Cpu| u32::from(bounds.beside == Some(cpu));
-        let all = |(&cpu, &tasks): (&Cpu, &u32)| tasks + load.runnable(cpu) + beside(cpu);
+        let all = |(&cpu, &tasks): (&Cpu, &u32)| tasks + load.taken(cpu) + beside(cpu);
         let used: f64 = tasks_on.iter().map(|on| f64::from(*on.1) / f64::from(all(on))).sum();
-        let idle = |cpu: &Cpu| load.runnable(*cpu) + beside(*cpu) == 0 && !tasks_on.contains_key(cpu);
+        let idle = |cpu: &Cpu| load.taken(*cpu) + beside(*cpu) == 0 && !tasks_on.contains_key(cpu);
         let fullest = tasks_on.iter().map(all).max().unwrap_or(0);
         Self {
             fullest,
@@ -71,13 +71,13 @@ impl Bounds {
         let at_origin = |parent: Parent| (burst.parent == parent).then_some(burst.origin);
         let (beside, launcher) = (at_origin(Parent::Runs), at_origin(Parent::Waits));
         let taken =
-            |cpu: Cpu| load.runnable(cpu) + u32::from(fixed == Some(cpu)) + u32::from(beside == Some(cpu));
+            |cpu: Cpu| load.taken(cpu) + u32::from(fixed == Some(cpu)) + u32::from(beside == Some(cpu));
         let best = best_fullest(burst.allowed.iter().map(taken), burst.placements());
-        let best = fixed.map_or(best, |cpu| best.max(load.runnable(cpu) + 1));
+        let best = fixed.map_or(best, |cpu| best.max(load.taken(cpu) + 1));
         Self { best, beside, launcher }
     }
 
-    /// Whether a CPU with a task of the job piles up, of which the kernel sees `tasks`.
+    /// Whether a CPU with a task of the job piles up, on which `tasks` count, the launcher among them.
     pub(super) fn exceeded(&self, cpu: Cpu, tasks: u32) -> bool {
         tasks - u32::from(self.launcher == Some(cpu)) > self.best
     }

@@ -21,6 +21,7 @@ pub(crate) struct Question<'a> {
     pub(crate) smt: Smt,
     pub(crate) launch: Launch,
     pub(crate) can_apply: &'a [Form],
+    pub(crate) kept: bool,
     pub(crate) with_margin: bool,
 }
 
@@ -33,6 +34,7 @@ impl Question<'_> {
             smt: Smt::Avoid,
             launch: Launch::default(),
             can_apply: &[],
+            kept: false,
             with_margin: false,
         }
     }
@@ -53,6 +55,7 @@ impl Question<'_> {
             launch: self.launch,
             can_apply: self.can_apply,
             single_cpus: self.can_apply == [Form::PerTask],
+            kept: self.kept,
             with_margin: self.with_margin,
         })
         .unwrap()

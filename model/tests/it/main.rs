@@ -10,6 +10,7 @@ mod corners;
 mod docs;
 mod domains;
 mod explain;
+mod holders;
 mod hwloc;
 mod imb_numa;
 mod lopsided;

@@ -54,6 +54,7 @@ proptest! {
         let request = Request {
             topology: &topology, kernels: &[kernel], ideal: &ideal, load: &bench.load, allowed: mask, asked: true,
             tasks, policy, smt: Smt::Avoid, launch: Launch::default(), can_apply: &[Form::PerTask], single_cpus: true,
+            kept: false,
             with_margin: false,
         };
         let ours = advise(&request).unwrap();

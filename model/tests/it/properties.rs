@@ -5,7 +5,7 @@ use berth_model::{
     Cpu, CpuSet,
     advise::{Form, Launch, Outcome, Policy, Smt},
     load::Load,
-    predict::{Burst, Children, IdleCpu, Search, best_fullest, explore, origins, place},
+    predict::{Burst, Children, Host, IdleCpu, Search, best_fullest, explore, origins, place},
     profile::Profile,
     topology::Topology,
 };
@@ -61,6 +61,7 @@ proptest! {
         asked in any::<bool>(),
         with_origin in any::<bool>(),
         single in any::<bool>(),
+        kept in any::<bool>(),
     ) {
         let bench = case.bench();
         let all = case.topology.usable();
@@ -68,18 +69,18 @@ proptest! {
         let launch = Launch { origin: with_origin.then(|| case.origin_inside()), ..Launch::default() };
         let can_apply: &[Form] = if single { &[Form::PerTask] } else { &[] };
         let question = Question {
-            allowed: asked.then_some(allowed), policy, smt, launch, can_apply, ..Question::tasks(case.tasks)
+            allowed: asked.then_some(allowed), policy, smt, launch, can_apply, kept, ..Question::tasks(case.tasks)
         };
         let advice = question.ask(&bench);
         prop_assert!(advice.proof.is_safe() && !advice.with.tally.pile_up);
-        let runnable = |cpu: Cpu| bench.load.runnable(cpu);
-        let best = best_fullest(allowed.iter().map(runnable), case.tasks);
+        let taken = |cpu: Cpu| bench.load.taken(cpu);
+        let best = best_fullest(allowed.iter().map(taken), case.tasks);
         let placed: Vec<Cpu> = advice.parts.iter().flat_map(|part| part.placed.iter().copied()).collect();
         prop_assert_eq!(placed.len(), case.tasks as usize);
         for &cpu in &placed {
             let tasks = placed.iter().filter(|&&other| other == cpu).count();
             prop_assert!(allowed.contains(cpu));
-            prop_assert!(u32::try_from(tasks).unwrap() + runnable(cpu) <= best, "{:?}", advice);
+            prop_assert!(u32::try_from(tasks).unwrap() + taken(cpu) <= best, "{:?}", advice);
         }
         for attempt in &advice.attempts {
             let piles_up = attempt.proof.failure.as_ref().map(|failure| failure.run.tally.pile_up);
@@ -93,11 +94,14 @@ proptest! {
         for part in &advice.parts {
             prop_assert!(!part.cpus.is_empty() && part.cpus.is_subset(allowed));
             prop_assert_eq!(part.tasks as usize, part.placed.len());
+            if kept {
+                prop_assert_eq!(&part.cpus, &part.placed.iter().copied().collect::<CpuSet>());
+            }
         }
         prop_assert!(advice.with.tally.fullest <= best, "{:?}", advice);
     }
 
-    /// Promise 2: what is called safe stands in any order of idle CPUs, from any origin.
+    /// Promise 2: what is called safe stands in any order of idle CPUs, from any origin, whether holders sleep or run.
     #[test]
     fn a_safe_mask_stands_in_any_idle_order(
         case in case(),
@@ -109,9 +113,13 @@ proptest! {
         if advice.asked.is_safe() {
             let origin = case.origin_inside();
             let burst = Burst { children, idle: &case.idle, ..Burst::forks(&case.mask, case.tasks, origin) };
-            let places = place(bench.host(), &burst);
-            let tally = burst.tally(bench.host(), &places);
-            prop_assert!(!tally.pile_up, "{:?} from {}: {:?}", case.mask, origin, places);
+            let awake = bench.load.awake();
+            for load in [Some(bench.load.clone()), awake].into_iter().flatten() {
+                let host = Host { load: &load, ..bench.host() };
+                let places = place(host, &burst);
+                let tally = burst.tally(host, &places);
+                prop_assert!(!tally.pile_up, "{:?} from {}: {:?}", case.mask, origin, places);
+            }
         }
     }
 

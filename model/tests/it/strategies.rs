@@ -158,14 +158,18 @@ pub(crate) fn any_profile() -> impl Strategy<Value = &'static Profile> {
     sample::select(profile::all().iter().collect::<Vec<_>>())
 }
 
-/// What runs where: nothing, or a few tasks here and there.
+/// What runs where: nothing, or a few tasks here and there, some of them asleep on CPUs that are held for them.
 pub(crate) fn load(topology: &Topology) -> impl Strategy<Value = Load> + use<> {
     let cpus: Vec<Cpu> = topology.online().iter().collect();
-    let some = vec((sample::select(cpus), 1u32..=3), 0..12);
+    let some = vec((sample::select(cpus.clone()), 1u32..=3), 0..12);
+    let held = vec((sample::select(cpus), 1u32..=3), 0..8);
     prop_oneof![
         1 => Just(Load::idle()),
-        2 => some.prop_map(|busy| {
-            busy.into_iter().map(|(cpu, runnable)| (cpu, CpuLoad { runnable, utilisation: None })).collect()
+        3 => (some, prop_oneof![Just(Vec::new()), held]).prop_map(|(busy, held)| {
+            let busy = busy.into_iter().map(|(cpu, runnable)| (cpu, CpuLoad { runnable, utilisation: None }));
+            let mut load: Load = busy.collect();
+            held.into_iter().for_each(|(cpu, tasks)| load.hold(cpu, tasks));
+            load
         }),
     ]
 }

@@ -11,7 +11,7 @@ use berth_model::{
     cpuset::{Cpu, CpuSet},
     predict::{Entry, Parent},
 };
-use berth_proto::v1::{self, form, launch, policy, smt, view};
+use berth_proto::v1::{self, form, launch, policy, scenario, smt, view};
 
 /// A question that can be answered, once it is held against a host.
 #[derive(Debug)]
@@ -84,6 +84,7 @@ pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     predict::unserved_launch(request.launch(), request.scenario.as_ref(), &mut fields);
     if let Some(scenario) = &request.scenario {
         // A proof tries what it can itself; only `Predict` takes one circumstance for given.
+        fields.field("scenario.holders", scenario.holders() != scenario::Holders::Worse);
         fields.field("scenario.children_sleep", scenario.children_sleep);
         fields.field("scenario.preferred_node", scenario.preferred_node.is_some());
         fields.field("scenario.idle_order", !scenario.idle_order.is_empty());

@@ -4,10 +4,12 @@ use super::{Failure, Faults, Warnings, cpus, host, status::Precondition, time, t
 use crate::snapshot::Snapshot;
 use berth_model::{
     cpuset::{Cpu, CpuSet},
+    load::Load,
     predict::{Burst, Children, Entry, IdleCpu, Parent},
     topology::{Level, Topology},
 };
 use berth_proto::v1::{self, launch, scenario, view};
+use std::borrow::Cow;
 
 /// How tasks are started, as far as a request tells.
 #[derive(Debug, Clone, Default)]
@@ -16,10 +18,33 @@ pub(crate) struct Launch {
     pub(crate) parent: Parent,
     pub(crate) entry: Entry,
     pub(crate) children: Children,
+    pub(crate) holders: Holders,
     /// What is known of idle CPUs, by number; empty if nothing is told.
     pub(crate) idle: Vec<IdleCpu>,
     /// The NUMA node that the tasks prefer: its number, and once held against a host its index among nodes with CPUs.
     pub(crate) preferred_node: Option<u32>,
+}
+
+/// What tasks do that hold CPUs and were not measured to run there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Holders {
+    /// Either; the worse counts.
+    #[default]
+    Worse,
+    Run,
+    Sleep,
+}
+
+impl Holders {
+    /// What then runs: one load or two.
+    pub(crate) fn loads(self, load: &Load) -> Vec<Cow<'_, Load>> {
+        let asleep = Cow::Borrowed(load);
+        match (self, load.awake()) {
+            (Self::Sleep, _) | (_, None) => vec![asleep],
+            (Self::Run, Some(awake)) => vec![Cow::Owned(awake)],
+            (Self::Worse, Some(awake)) => vec![asleep, Cow::Owned(awake)],
+        }
+    }
 }
 
 /// A question that can be answered, once it is held against a host.
@@ -78,7 +103,6 @@ pub(crate) fn unserved_launch(launch: launch::Value, scenario: Option<&v1::Scena
     let gap = scenario.gap.as_ref().is_some_and(|gap| gap.seconds != 0 || gap.nanos != 0);
     fields.field("scenario.gap other than 0s", gap);
     fields.field("scenario.mark other than BOTH", scenario.mark() != scenario::Mark::Both);
-    fields.field("scenario.holders", scenario.holders() != scenario::Holders::Worse);
 }
 
 /// The question, without what depends on the host.
@@ -120,11 +144,18 @@ pub(crate) fn launch(
     faults: &mut Faults,
 ) -> Launch {
     let scenario = scenario.unwrap_or_default();
+    let known = scenario::Holders::try_from(scenario.holders).is_ok();
+    known_enum("scenario.holders", scenario.holders, known, faults);
     Launch {
         origin: origin.and_then(|number| cpus::cpu("origin", number, faults)),
         parent: parent(origin_is_task, scenario.parent_keeps_running),
         entry,
         children: if scenario.children_sleep { Children::Asleep } else { Children::JustStarted },
+        holders: match scenario.holders() {
+            scenario::Holders::Worse => Holders::Worse,
+            scenario::Holders::Running => Holders::Run,
+            scenario::Holders::Asleep => Holders::Sleep,
+        },
         idle: idle(&scenario, faults),
         preferred_node: scenario.preferred_node,
     }

@@ -129,7 +129,7 @@ fn cpu_counts(tally: &Tally, load: &Load) -> Vec<v1::CpuCount> {
     let counts = tally.tasks_on.iter().map(|&(cpu, tasks)| v1::CpuCount {
         cpu: cpu.number(),
         tasks,
-        before: load.runnable(cpu),
+        before: load.taken(cpu),
         range: None,
     });
     counts.collect()
@@ -205,7 +205,7 @@ impl<'a> Places<'a> {
             cpus: cpus.to_string(),
             allowed: count(cpus.len()),
             tasks,
-            before: cpus.iter().map(|cpu| self.scene.load.runnable(cpu)).sum(),
+            before: cpus.iter().map(|cpu| self.scene.load.taken(cpu)).sum(),
             idle: count(cpus.intersection_len(self.idle)),
             range: (least != most).then_some(v1::CountRange { least, most }),
         }

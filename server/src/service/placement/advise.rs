@@ -80,6 +80,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
         launch: question.launch,
         can_apply: if pin { &pinned } else { &question.can_apply },
         single_cpus: question.single_cpus || pin,
+        kept: false,
         with_margin: question.full && covered,
     };
     let given = berth_model::advise::advise(&request).map_err(failure)?;
@@ -88,8 +89,15 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
     let judged_by = machine.kernels.iter().find(|under| under.profile.name == given.judged_by);
     let judged_by = judged_by.ok_or_else(|| Failure::internal("no kernel"))?;
     let host = machine.host(judged_by, &load);
-    let under = UnderProfile { host, symmetry: &judged_by.symmetry, question: &wanted, covered, profiles: 1 };
-    let without = under.search(stop).ok_or_else(stopped)?;
+    let loads = wanted.launch.holders.loads(&load);
+    let under = UnderProfile {
+        host,
+        symmetry: &judged_by.symmetry,
+        question: &wanted,
+        covered,
+        profiles: loads.len(),
+    };
+    let (under, without) = under.search_under(loads.iter().map(AsRef::as_ref), stop).ok_or_else(stopped)?;
 
     let rests_on = snapshot::to_wire(snapshot);
     let scene = Scene { topology: &machine.topology, load: &load, allowed: &question.allowed };

@@ -54,20 +54,19 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
     let machine = &*snapshot.machine;
     let load = snapshot.load.of_model();
     let covered = snapshot::is_covered(snapshot);
-    let profiles: Vec<UnderProfile<'_>> = machine
-        .kernels
-        .iter()
-        .map(|under| UnderProfile {
-            host: machine.host(under, &load),
-            symmetry: &under.symmetry,
+    let loads = question.launch.holders.loads(&load);
+    let (mut profiles, mut found) = (Vec::new(), Vec::new());
+    for kernel in &machine.kernels {
+        let under = UnderProfile {
+            host: machine.host(kernel, &load),
+            symmetry: &kernel.symmetry,
             question,
             covered,
-            profiles: machine.kernels.len(),
-        })
-        .collect();
-    let mut found = Vec::with_capacity(profiles.len());
-    for under in &profiles {
-        found.push(under.search(stop)?);
+            profiles: machine.kernels.len() * loads.len(),
+        };
+        let (worse, its) = under.search_under(loads.iter().map(AsRef::as_ref), stop)?;
+        profiles.push(worse);
+        found.push(its);
     }
     let mut warnings = Warnings::default();
     warn_of_ranges(&found, &mut warnings);

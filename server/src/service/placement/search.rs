@@ -6,6 +6,7 @@ use crate::convert::{predict::Question, prediction::Outcome};
 use berth_model::{
     advise::MAX_RUNS,
     cpuset::Cpu,
+    load::Load,
     predict::{
         Burst, Host, Origin, Outlook, Parent, Run, Search, Symmetry, explore, origins, outlooks, predict,
     },
@@ -85,11 +86,36 @@ impl Found {
     pub(super) fn worst(&self) -> Option<&OfClass> {
         self.classes.first()
     }
+
+    /// Greater is worse.
+    fn severity(&self) -> Option<impl Ord + use<>> {
+        self.worst().map(|worst| (worst.rank(), worst.outlook.central.tally.severity()))
+    }
 }
 
-impl UnderProfile<'_> {
+impl<'a> UnderProfile<'a> {
+    /// Looks at every class of origins under each of these loads; gives the worse. Nothing if it was stopped.
+    pub(super) fn search_under<'b>(
+        self,
+        loads: impl IntoIterator<Item = &'b Load>,
+        stop: &Stop,
+    ) -> Option<(UnderProfile<'b>, Found)>
+    where
+        'a: 'b,
+    {
+        let mut worst: Option<(UnderProfile<'b>, Found)> = None;
+        for load in loads {
+            let under = UnderProfile { host: Host { load, ..self.host }, ..self };
+            let found = under.search(stop)?;
+            if worst.as_ref().is_none_or(|(_, known)| found.severity() > known.severity()) {
+                worst = Some((under, found));
+            }
+        }
+        worst
+    }
+
     /// Looks at every class of origins. Nothing if it was stopped.
-    pub(super) fn search(&self, stop: &Stop) -> Option<Found> {
+    fn search(&self, stop: &Stop) -> Option<Found> {
         let mut origins = match self.question.launch.origin {
             Some(cpu) => vec![Origin::from(cpu)],
             None => origins(self.host, self.symmetry, &self.question.burst(Cpu::from(0))),
