@@ -11,6 +11,7 @@ mod docs;
 mod domains;
 mod explain;
 mod holders;
+mod holds;
 mod hwloc;
 mod imb_numa;
 mod lopsided;
