@@ -2,7 +2,7 @@
 #   docker run --rm -v /run/berth:/run/berth berth        (the folder must be writable for user 65532)
 
 # The workspace's rust-version (Cargo.toml) is the least that works here.
-ARG RUST=docker.io/library/rust:1.88-slim-bookworm
+ARG RUST=docker.io/library/rust:1.90-slim-bookworm
 ARG BASE=docker.io/library/debian:bookworm-slim
 
 FROM ${RUST} AS build

@@ -2,10 +2,12 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test agree hostile lint bench load-cost
+.PHONY: help setup demo run test agree hostile soak lint bench load-cost
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
+# For `make soak`.
+KILLS ?= 1000
 
 help: ## this list
 	@echo 'Berth advises where to put tasks on a Linux host. New here? Start with: make demo'
@@ -36,6 +38,10 @@ hostile: ## what `make test` does to a running server of callers that mean harm,
 agree: ## hold the model against the plain oracle on many random cases: make agree BERTH_CASES=100000
 	@scripts/setup.sh rust packages
 	BERTH_CASES=$${BERTH_CASES:-100000} cargo test --release --locked -p berth-model --test it -- --nocapture agree
+
+soak: ## kill berthd a thousand times under sixteen clients (KILLS=n for another number); takes a quarter of an hour
+	@scripts/setup.sh rust packages
+	BERTH_KILLS=$(KILLS) cargo test --release --locked -p berthd --test it -- --nocapture kills::
 
 lint: ## format, clippy, documentation, and cargo-deny if it is installed
 	@scripts/setup.sh rust packages lints

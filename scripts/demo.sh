@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 folder=$(mktemp -d -t berth-demo.XXXXXX)
 socket=$folder/berthd.sock
 programs=${CARGO_TARGET_DIR:-target}/release
-berthd=("$programs/berthd" --uds "$socket" --no-tcp)
+berthd=("$programs/berthd" --uds "$socket" --no-tcp --state-dir "$folder/state")
 berth=("$programs/berth" --server "unix:$socket")
 # Ready once it serves and has measured the load, which takes two samples.
 is_ready() { "${berth[@]}" load --output json 2>/dev/null | grep -q '"known": true'; }

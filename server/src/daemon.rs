@@ -9,6 +9,7 @@ use crate::{
         Layers, admission::Admission, authentication::Authentication, deadline::Deadline, metrics::Counting,
         presence::Presences, request_id::RequestIds,
     },
+    ledger::{self, Keeper, Owners},
     listen::{self, Access, Socket, Tcp, incoming},
     metrics::{self, Facts, Metrics, Requests},
     serve::{self, Health, Listening},
@@ -56,6 +57,12 @@ pub enum Error {
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] listen::Error),
+    /// Another daemon keeps this host's holds.
+    #[error(transparent)]
+    Locked(#[from] ledger::Locked),
+    /// The thread that keeps holds cannot be started.
+    #[error("no thread for the store of holds: {0}")]
+    NoThread(io::Error),
     /// This host cannot be read.
     #[error("this host cannot be read")]
     Read(#[source] ingest::Error),
@@ -96,6 +103,7 @@ pub struct Daemon {
     background: JoinSet<()>,
     admin: Option<SocketAddr>,
     requests: Requests,
+    holds: ledger::Handle,
     live: Live,
     reloader: Reloader,
 }
@@ -133,9 +141,14 @@ impl Daemon {
         let (publisher, current) = publisher::start(live.clone());
         let sheds = &metrics.sheds;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (holds, keeper) = ledger::handle();
+        let owners = Arc::new(Owners::new(config.root.clone()));
+        let caretaker = holds.clone().take_care(Arc::clone(&owners), current.clone(), live.clone());
         let context = Arc::new(Context {
-            current,
+            current: current.clone(),
             publisher: publisher.clone(),
+            holds: holds.clone(),
+            owners,
             reader: reader.clone(),
             foreign: Pool::new(
                 FOREIGN_AT_A_TIME,
@@ -177,6 +190,7 @@ impl Daemon {
         // They end with the daemon.
         let mut background = JoinSet::new();
         background.spawn(systemd::watchdog());
+        background.spawn(caretaker);
         if let Some(listener) = admin {
             let admin = Admin { registry: Arc::new(registry), health: health.clone(), live: live.clone() };
             background.spawn(admin.serve(listener));
@@ -200,12 +214,23 @@ impl Daemon {
         let ready_file = listen.ready_file.clone();
         let uds = socket.as_ref().map(|socket| socket.path().to_owned());
         let ready = Ready { tcp: address, uds, admin: admin_address };
-        let serving = health.clone();
+        let (serving, mut usable) = (health.clone(), holds.usable());
         start.spawn(async move {
+            let settings = ledger::Settings {
+                folder: config.sections.holds.state_dir.clone(),
+                root: config.root.clone(),
+            };
+            let told = publisher.clone();
+            let opening = tokio::task::spawn_blocking(move || Keeper::open(keeper, &settings, told, current));
             let is_live = described.is_none();
             let (machine, here) = read(config.clone(), &reader, described).await?;
+            let keeper = opening.await??;
+            let thread = std::thread::Builder::new().name("ledger".to_owned());
+            thread.spawn(move || keeper.run()).map_err(Error::NoThread)?;
             let known = publisher.machine(machine, here).await;
-            serving.serving().await;
+            let is_usable = usable.borrow_and_update().is_ok();
+            serving.serving(is_usable).await;
+            tokio::spawn(serving.follow_holds(usable));
             tracing::info!(
                 millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
                 "serving"
@@ -231,6 +256,7 @@ impl Daemon {
             background,
             admin: admin_address,
             requests,
+            holds,
             live,
             reloader,
         })
@@ -321,6 +347,7 @@ impl Daemon {
         self.sampler = None;
         // Streams of snapshots end with it.
         self.publisher.end().await;
+        self.holds.end_watching().await;
         let _ = self.stop.send(true);
         let limit = self.live.now().limits.shutdown_timeout;
         systemd::stopping(limit + LAST_WORDS);
@@ -329,6 +356,8 @@ impl Daemon {
         }
         self.servers.abort_all();
         self.background.abort_all();
+        // The last decisions are written, and the store is closed, before another daemon may open it.
+        self.holds.stop().await;
     }
 
     /// Waits until every connection has ended; those on which nothing is asked are not waited for.

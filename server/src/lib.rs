@@ -12,6 +12,7 @@ mod daemon;
 mod follow;
 pub mod ingest;
 mod layers;
+pub mod ledger;
 mod listen;
 mod metrics;
 mod serve;

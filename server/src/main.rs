@@ -5,7 +5,7 @@ use berth_server::{
     Daemon, Error, ListenError, check,
     config::{Asked, Config, Stop},
     ingest::child,
-    telemetry,
+    ledger, telemetry,
 };
 use rustix::process::Resource;
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
@@ -20,6 +20,9 @@ fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|first| first == child::ARGUMENT) {
         return child::main(arguments.get(2).and_then(|kind| kind.to_str()));
+    }
+    if arguments.get(1).is_some_and(|first| first == ledger::NAME) {
+        return exit(ledger::run(&arguments));
     }
     let ended = match Asked::try_from_args(&arguments) {
         Ok(Asked::Serve(config)) => {
@@ -41,9 +44,17 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
+    exit(ended)
+}
+
+fn exit(ended: anyhow::Result<()>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(said) = error.downcast_ref::<clap::Error>() {
+                let _ = said.print();
+                return ExitCode::from(USAGE);
+            }
             eprintln!("berthd: {error:#}");
             ExitCode::from(status(&error))
         }
@@ -54,7 +65,7 @@ fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Error>() {
         Some(Error::Described { .. }) => USAGE,
         Some(Error::Listen(ListenError::Tls { .. })) => USAGE,
-        Some(Error::Listen(_)) => UNAVAILABLE,
+        Some(Error::Listen(_) | Error::Locked(_)) => UNAVAILABLE,
         _ => 1,
     }
 }

@@ -3,6 +3,7 @@
 use crate::{
     convert::MAX_REQUEST_BYTES,
     layers::Layers,
+    ledger::Unusable,
     listen::Incoming,
     service::{Berth, Context},
 };
@@ -53,7 +54,7 @@ const NAMES: [&str; 6] = [
     HoldServiceServer::<Berth>::NAME,
 ];
 
-/// Says whether the daemon serves. `HoldService` never does yet.
+/// Says whether the daemon serves.
 #[derive(Debug, Clone)]
 pub(crate) struct Health {
     reporter: HealthReporter,
@@ -73,12 +74,26 @@ impl Health {
         self.is_serving.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn serving(&self) {
-        let served = NAMES.iter().filter(|name| **name != HoldServiceServer::<Berth>::NAME);
-        for name in served {
+    /// SERVING; `HoldService` if holds are kept.
+    pub(crate) async fn serving(&self, holds: bool) {
+        for name in NAMES.iter().filter(|name| **name != HoldServiceServer::<Berth>::NAME) {
             self.reporter.set_service_status(*name, ServingStatus::Serving).await;
         }
+        self.serving_holds(holds).await;
         self.is_serving.store(true, Ordering::Relaxed);
+    }
+
+    async fn serving_holds(&self, holds: bool) {
+        let status = if holds { ServingStatus::Serving } else { ServingStatus::NotServing };
+        self.reporter.set_service_status(HoldServiceServer::<Berth>::NAME, status).await;
+    }
+
+    /// Says of `HoldService` whether holds are kept, whenever that changes.
+    pub(crate) async fn follow_holds(self, mut usable: watch::Receiver<Result<(), Unusable>>) {
+        while usable.changed().await.is_ok() {
+            let is_usable = usable.borrow_and_update().is_ok();
+            self.serving_holds(is_usable).await;
+        }
     }
 
     pub(crate) async fn not_serving(&self) {

@@ -54,6 +54,8 @@ impl Berthd {
         let child = Command::new(&*PROGRAM)
             .arg("--uds")
             .arg(folder.path().join("berthd.sock"))
+            .arg("--state-dir")
+            .arg(folder.path().join("state"))
             .arg("--ready-file")
             .arg(folder.path().join("ready.json"))
             .args(flags)

@@ -7,8 +7,6 @@
 //!
 //! What the roles may do is in `docs/security.md`, which a test keeps equal to what a running server does.
 
-#![allow(dead_code, unused_imports, reason = "for holds, which are made next")]
-
 pub(crate) mod caller;
 mod certificate;
 mod cpuset;

@@ -194,6 +194,47 @@ impl Frame<'_> {
     }
 }
 
+/// An answer that was told plainly before, for somebody with other wishes about how much is told. What it rested on is
+/// no more, so nothing is computed anew.
+pub(crate) fn again(mut plain: v1::AdviseResponse, only_task: Option<u32>, full: bool) -> v1::AdviseResponse {
+    let advice = plain.advice.get_or_insert_default();
+    let entry = |task: u32, part: &v1::Part, index: Option<u32>| v1::TaskEntry {
+        task,
+        cpus: part.cpus.clone(),
+        memory_nodes: part.memory_nodes.clone(),
+        part: index,
+        ..v1::TaskEntry::default()
+    };
+    if let Some(task) = only_task {
+        let of_part = |part: &&v1::Part| (part.first_task..part.first_task + part.tasks).contains(&task);
+        let in_part = advice.parts.iter().find(of_part).map(|part| entry(task, part, None));
+        let own = advice.tasks.iter().find(|entry| entry.task == task).cloned();
+        let unbound = || v1::TaskEntry { task, ..v1::TaskEntry::default() };
+        advice.tasks = vec![own.or(in_part).unwrap_or_else(unbound)];
+        advice.parts.clear();
+        for prediction in plain.without.iter_mut().chain(&mut plain.with) {
+            prediction.llcs.clear();
+            prediction.nodes.clear();
+            prediction.packages.clear();
+        }
+    } else if full {
+        if advice.tasks.is_empty() {
+            let parts = (0..).zip(&advice.parts);
+            let tasks = |part: &v1::Part| part.first_task..part.first_task + part.tasks;
+            advice.tasks = parts
+                .flat_map(|(index, part)| tasks(part).map(move |task| entry(task, part, Some(index))))
+                .collect();
+        }
+        let said = "This was answered before, and is told as it was told then: without what only FULL has.";
+        plain.warnings.push(v1::Warning {
+            reason: "ANSWERED_BEFORE".to_owned(),
+            message: said.to_owned(),
+            ..v1::Warning::default()
+        });
+    }
+    plain
+}
+
 /// The first numbers of a component.
 fn shown(values: &[u64]) -> String {
     const MOST: usize = 12;

@@ -5,7 +5,7 @@ use super::{
     predict::{self, known_enum},
     unserved::Unserved,
 };
-use crate::snapshot::Snapshot;
+use crate::{service::Caller, snapshot::Snapshot};
 use berth_model::{
     advise::{Form, Launch, Policy, Smt},
     cpuset::{Cpu, CpuSet},
@@ -14,7 +14,7 @@ use berth_model::{
 use berth_proto::v1::{self, form, launch, policy, scenario, smt, view};
 
 /// A question that can be answered, once it is held against a host.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Asked {
     tasks: u32,
     allowed: Option<CpuSet>,
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
 }
 
 /// The same question about a host.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) tasks: u32,
     /// Online CPUs, at least one.
@@ -45,9 +45,31 @@ pub(crate) struct Question {
     pub(crate) single_cpus: bool,
     pub(crate) only_task: Option<u32>,
     pub(crate) full: bool,
+    /// The CPUs are kept for the tasks.
+    pub(crate) kept: bool,
 }
 
 impl Question {
+    /// The CPUs are to be kept, among those that the caller may hold: all of these, if it named none.
+    ///
+    /// # Errors
+    ///
+    /// If it named others.
+    pub(crate) fn keep(&mut self, own: Option<&CpuSet>) -> Result<(), Failure> {
+        self.kept = true;
+        if let (Some(own), false) = (own, self.asked) {
+            let inside = self.allowed.intersection(own);
+            // One whose cpuset has isolated CPUs alone may hold these.
+            self.allowed = if inside.is_empty() { own.clone() } else { inside };
+        }
+        Caller::check_cpus("allowed", &self.allowed, own)
+    }
+
+    /// The same question, answered for whoever asks it again with other wishes about how much is told.
+    pub(crate) fn plain(&self) -> Self {
+        Self { only_task: None, full: false, ..self.clone() }
+    }
+
     /// The same tasks under the allowed CPUs, as `Predict` asks.
     pub(crate) fn without_advice(&self) -> predict::Question {
         let Launch { origin, parent, entry } = self.launch;
@@ -80,7 +102,6 @@ pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     fields.field("trace", request.trace);
     fields.field("formats", !request.formats.is_empty());
     fields.field("slurm_cpus", !request.slurm_cpus.is_empty());
-    fields.field("hold", request.hold.is_some());
     predict::unserved_launch(request.launch(), request.scenario.as_ref(), &mut fields);
     if let Some(scenario) = &request.scenario {
         // A proof tries what it can itself; only `Predict` takes one circumstance for given.
@@ -154,6 +175,16 @@ fn can_apply(forms: &[i32], faults: &mut Faults) -> Vec<Form> {
 }
 
 impl Asked {
+    /// Whether it is answered soon, by how much is asked.
+    pub(crate) fn is_short(&self, tasks: u32) -> bool {
+        self.tasks <= tasks && !self.full
+    }
+
+    /// Which task's entry is wanted alone, and whether all is to be told.
+    pub(crate) fn wishes(&self) -> (Option<u32>, bool) {
+        (self.only_task, self.full)
+    }
+
     /// Holds the question against the host that it is about.
     pub(crate) fn about(
         self,
@@ -176,6 +207,7 @@ impl Asked {
             single_cpus: self.single_cpus,
             only_task: self.only_task,
             full: self.full,
+            kept: false,
         })
     }
 }

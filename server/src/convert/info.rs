@@ -2,12 +2,12 @@
 
 use super::{MAX_REQUEST_BYTES, MAX_TASKS, count, time};
 use crate::{
+    config::Sections,
     ingest::{MAX_XML_BYTES, Settings, Source, kernel::Kernel},
     snapshot::{Here, Machine},
 };
 use berth_model::{advise::MAX_RUNS, cpuset::MAX_CPUS};
 use berth_proto::v1;
-use std::time::Duration;
 
 /// The running kernel's own identification. Of a host that is described only its processor is told: this machine's kernel
 /// is not its.
@@ -48,16 +48,16 @@ pub(crate) fn settings_to_wire(settings: &Settings) -> v1::KernelSettings {
 }
 
 /// The limits that requests are held to.
-pub(crate) fn limits(deadline: Duration) -> v1::Limits {
+pub(crate) fn limits(settings: &Sections, online: usize) -> v1::Limits {
     v1::Limits {
         tasks: MAX_TASKS,
         cpus: MAX_CPUS,
         xml_bytes: count(MAX_XML_BYTES),
         request_bytes: count(MAX_REQUEST_BYTES),
-        deadline: Some(time::duration_to_wire(deadline)),
+        deadline: Some(time::duration_to_wire(settings.limits.deadline)),
         proof_runs: MAX_RUNS,
-        holds_per_uid: 0,
-        hold_ttl: None,
-        exclusive_cpus_per_uid: 0,
+        holds_per_uid: settings.holds.max_holds,
+        hold_ttl: Some(time::duration_to_wire(settings.holds.max_hold_ttl)),
+        exclusive_cpus_per_uid: count(settings.holds.quotas().exclusive_cpus(online)),
     }
 }

@@ -6,6 +6,9 @@ pub(crate) mod advise;
 pub(crate) mod cpus;
 pub(crate) mod explain;
 pub(crate) mod faults;
+pub(crate) mod hold;
+pub(crate) mod hold_failure;
+pub(crate) mod hold_spec;
 pub(crate) mod host;
 pub(crate) mod info;
 pub(crate) mod kernel;
@@ -23,6 +26,7 @@ pub(crate) mod unserved;
 pub(crate) mod warnings;
 
 pub(crate) use faults::Faults;
+pub(crate) use hold_failure::HoldFailure;
 pub(crate) use status::Failure;
 pub(crate) use warnings::Warnings;
 

@@ -11,7 +11,7 @@ pub(crate) fn to_wire(snapshot: &Snapshot) -> v1::Snapshot {
     let measured = snapshot.load.measured();
     v1::Snapshot {
         topology_generation: snapshot.topology_generation,
-        holds_generation: 0,
+        holds_generation: snapshot.holds.generation(),
         load_generation: measured.map_or(0, |load| load.generation),
         load_taken_at: measured.map(|load| time::moment_to_wire(load.taken_at)),
         load_age: measured.map(|load| time::duration_to_wire(load.age)),
@@ -46,8 +46,7 @@ impl Expected {
     pub(crate) fn is_met(self, snapshot: &Snapshot) -> Result<(), Failure> {
         let generations = [
             ("topology", self.topology_generation, snapshot.topology_generation),
-            // No holds are kept yet.
-            ("holds", self.holds_generation, 0),
+            ("holds", self.holds_generation, snapshot.holds.generation()),
         ];
         for (what, expected, now) in generations {
             if expected != 0 && expected != now {

@@ -11,14 +11,16 @@
 //! | a caller that may not do it | `PERMISSION_DENIED` | |
 //! | a user that holds too much | `RESOURCE_EXHAUSTED` | `QuotaFailure` |
 //! | too many requests at a time | `UNAVAILABLE` | `RetryInfo` |
+//! | a store of holds that fails, or cannot be used | `UNAVAILABLE`, `FAILED_PRECONDITION` | `RetryInfo`, `PreconditionFailure` |
+//! | what goes against a hold | as in [`hold_failure`](super::hold_failure) | |
 //! | the deadline has passed | `DEADLINE_EXCEEDED` | |
 //! | a field or method that is not served yet | `UNIMPLEMENTED` | |
 //! | our own fault | `INTERNAL` | |
 //!
 //! Each has an `ErrorInfo` with a reason, the domain `berth` and the numbers of the message.
 
-use super::faults::Fault;
-use crate::{auth::Role, layers::request_id};
+use super::{faults::Fault, hold_failure::HoldFailure};
+use crate::{auth::Role, layers::request_id, ledger::Unusable};
 use std::{collections::HashMap, fmt::Display, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViolation, StatusExt};
@@ -51,18 +53,19 @@ pub(crate) enum Failure {
     /// The caller may not do it.
     RoleTooLow { caller: String, role: Role, needed: Role, what: String },
     /// The calling process has ended, so that nothing tells which CPUs it may use.
-    #[allow(dead_code, reason = "for holds, which are made next")]
     CallerGone { caller: String },
     /// CPUs that the caller may not use itself.
-    #[allow(dead_code, reason = "for holds, which are made next")]
     OutsideCpuset { field: &'static str, cpus: String, own: String },
     /// The caller holds too much already.
-    #[allow(dead_code, reason = "for holds, which are made next")]
     Quota { of: &'static str, asked: usize, most: usize, caller: String },
     /// The server stops.
     Stopping,
     /// Too many requests at a time.
     Overloaded { limit: usize, of: &'static str },
+    /// Nothing was done about a hold.
+    Hold(HoldFailure),
+    /// No holds are kept.
+    HoldsNotKept(Unusable),
     /// The deadline has passed.
     Deadline { limit: Duration },
     /// Fields of the contract that are not served yet.
@@ -101,6 +104,9 @@ impl Failure {
             Self::RoleTooLow { .. } | Self::CallerGone { .. } | Self::OutsideCpuset { .. } => {
                 Code::PermissionDenied
             }
+            Self::Hold(failure) => failure.code(),
+            Self::HoldsNotKept(unusable) if unusable.may_pass() => Code::Unavailable,
+            Self::HoldsNotKept(_) => Code::FailedPrecondition,
             Self::Deadline { .. } => Code::DeadlineExceeded,
             Self::FieldsNotServed(_) | Self::MethodNotServed(_) => Code::Unimplemented,
             Self::Internal(_) => Code::Internal,
@@ -123,6 +129,9 @@ impl Failure {
             Self::Quota { .. } => "QUOTA_EXCEEDED",
             Self::Stopping => "STOPPING",
             Self::Overloaded { .. } => "OVERLOADED",
+            Self::Hold(failure) => failure.reason(),
+            Self::HoldsNotKept(unusable) if unusable.may_pass() => "STORE_FAILS",
+            Self::HoldsNotKept(_) => "STORE_NOT_USABLE",
             Self::Deadline { .. } => "DEADLINE_EXCEEDED",
             Self::FieldsNotServed(_) => "FIELDS_NOT_SERVED",
             Self::MethodNotServed(_) => "METHOD_NOT_SERVED",
@@ -184,6 +193,8 @@ impl Failure {
             }
             Self::Stopping => "the server stops; ask again".to_owned(),
             Self::Overloaded { limit, of } => format!("{limit} {of} are being answered already; ask again"),
+            Self::Hold(failure) => failure.message(),
+            Self::HoldsNotKept(unusable) => unusable.to_string(),
             Self::Deadline { limit } => format!("not answered within {} ms", limit.as_millis()),
             Self::FieldsNotServed(fields) => {
                 format!("this version does not serve {} yet; leave it out", fields.join(", "))
@@ -234,11 +245,13 @@ impl Failure {
                 ]
             }
             Self::Overloaded { limit, of } => vec![("limit", limit.to_string()), ("of", (*of).to_owned())],
+            Self::Hold(failure) => failure.metadata(),
             Self::Deadline { limit } => vec![("limit_ms", limit.as_millis().to_string())],
             Self::FieldsNotServed(fields) => vec![("fields", fields.join(","))],
             Self::MethodNotServed(method) => vec![("method", (*method).to_owned())],
             Self::Internal(_) => request_id::current().map(|id| ("request_id", id)).into_iter().collect(),
             Self::Precondition(Precondition::KernelNotModelled { .. })
+            | Self::HoldsNotKept(_)
             | Self::NoSnapshot
             | Self::Stopping => Vec::new(),
         };
@@ -273,6 +286,14 @@ impl Failure {
             }
             Self::Overloaded { .. } => {
                 details.set_retry_info(Some(RETRY_WHEN_BUSY));
+            }
+            Self::Hold(failure) => failure.tell(&mut details),
+            Self::HoldsNotKept(unusable) if unusable.may_pass() => {
+                details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
+            }
+            Self::HoldsNotKept(_) => {
+                let violation = PreconditionViolation::new("STORE_USABLE", "store", self.message());
+                details.set_precondition_failure(vec![violation]);
             }
             Self::Moved { .. }
             | Self::NotKnown { .. }

@@ -37,12 +37,17 @@ impl Kernel {
             },
             machine: kernel("arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             host_name: kernel("hostname").unwrap_or_default(),
-            boot_id: kernel("random/boot_id").unwrap_or_default(),
+            boot_id: boot_id(root),
             cpu_vendor: processor.vendor,
             cpu_family: processor.family,
             cpu_model: processor.model,
         }
     }
+}
+
+/// Names one boot of the host; empty if it cannot be read.
+pub(crate) fn boot_id(root: &Path) -> String {
+    text(&root.join("proc/sys/kernel/random/boot_id")).unwrap_or_default()
 }
 
 /// The first processor of `/proc/cpuinfo`. Other architectures than x86 have none of these lines.

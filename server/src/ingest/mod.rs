@@ -15,12 +15,14 @@ pub mod load;
 mod marks;
 mod parcel;
 pub mod partitions;
+pub mod process;
 mod reader;
 mod settings;
 pub mod sysfs;
 
 pub use facts::{Cache, CoreKind, Facts, Source};
 pub use guard::{MAX_XML_BYTES, Refused};
+pub(crate) use kernel::boot_id;
 pub use marks::Marks;
 pub use partitions::Partition;
 pub use reader::{Error, Reader};

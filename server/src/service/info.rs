@@ -41,7 +41,10 @@ impl Context {
             kernel: here.zip(machine).map(|(here, machine)| info::kernel_to_wire(here, machine)),
             profile: machine.map(|machine| kernel::to_wire(&machine.choice)),
             settings: here.map(|here| info::settings_to_wire(&here.settings)),
-            limits: Some(info::limits(self.live.now().limits.deadline)),
+            limits: Some(info::limits(
+                &self.live.now(),
+                machine.map_or(0, |machine| machine.topology.online().len()),
+            )),
             degraded: self.degraded(snapshot.as_deref()),
             snapshot: snapshot.as_ref().map(|snapshot| snapshot::to_wire(snapshot)),
             role: role.to_wire().into(),

@@ -1,7 +1,9 @@
 //! The gRPC services: each method validates, takes the snapshot, asks the model, converts.
 
+mod caller;
 mod holds;
 mod info;
+mod kept;
 mod load;
 mod placement;
 mod pool;
@@ -9,12 +11,14 @@ mod subject;
 mod topology;
 mod watch;
 
+pub(crate) use caller::Caller;
 pub(crate) use pool::Pool;
 
 use crate::{
     config::Live,
     convert::{self, Failure, Warnings},
     ingest::Reader,
+    ledger::{self, Owners},
     metrics::Metrics,
     snapshot::{
         Choice, Snapshot,
@@ -29,6 +33,9 @@ use std::{sync::Arc, time::SystemTime};
 pub(crate) struct Context {
     pub(crate) current: Current,
     pub(crate) publisher: Handle,
+    /// The way to the keeper of holds.
+    pub(crate) holds: ledger::Handle,
+    pub(crate) owners: Arc<Owners>,
     pub(crate) reader: Reader,
     /// Questions about hosts that are not here, or under kernels that this one does not run.
     pub(crate) foreign: Pool,
@@ -54,6 +61,9 @@ impl Context {
                 convert::snapshot::warn(snapshot, snapshot.machine.topology.online(), &mut degraded);
             }
             None => degraded.add("NO_SNAPSHOT", "The host has not been read yet."),
+        }
+        if let Err(unusable) = &*self.holds.usable().borrow() {
+            degraded.add("HOLDS_NOT_KEPT", format!("Holds are not kept: {unusable}."));
         }
         degraded.into_wire()
     }

@@ -33,6 +33,11 @@ impl Load {
         }
     }
 
+    /// Whether a request says what runs.
+    pub(crate) fn is_given(&self) -> bool {
+        matches!(self, Self::Given(_))
+    }
+
     /// The sample behind it.
     pub(crate) fn measured(&self) -> Option<&Measured> {
         match self {

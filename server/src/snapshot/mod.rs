@@ -18,6 +18,7 @@ pub(crate) use machine::Machine;
 pub(crate) use sampler::Sampler;
 
 use crate::ingest::{Settings, kernel::Kernel};
+use berth_model::hold::Book;
 use std::sync::Arc;
 
 /// What is known of one host at one moment.
@@ -27,12 +28,36 @@ pub(crate) struct Snapshot {
     pub(crate) machine: Arc<Machine>,
     /// What runs on it.
     pub(crate) load: Load,
+    /// What is held on it; nothing if it came with the request.
+    pub(crate) holds: Arc<Book>,
     /// Generation of the hardware; 0 if it came with the request.
     pub(crate) topology_generation: u64,
     /// What changed from the generation before to this one.
     pub(crate) changes: Arc<[String]>,
     /// The host that the daemon runs on, if this is it.
     pub(crate) here: Option<Arc<Here>>,
+}
+
+impl Snapshot {
+    /// Whether an answer from the one is an answer from the other.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        let load =
+            |snapshot: &Self| snapshot.load.measured().map(|measured| (measured.generation, measured.stale));
+        Arc::ptr_eq(&self.machine, &other.machine)
+            && load(self) == load(other)
+            && self.holds.generation() == other.holds.generation()
+    }
+
+    /// What runs and what is held, as the model wants it. A load that a request gives stands for all of it.
+    pub(crate) fn load_of_model(&self) -> Arc<berth_model::load::Load> {
+        let measured = self.load.of_model();
+        if self.holds.is_empty() || self.load.is_given() {
+            return measured;
+        }
+        let mut load = (*measured).clone();
+        self.holds.count_on(&mut load);
+        Arc::new(load)
+    }
 }
 
 /// What is told of the host that the daemon runs on.

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{config::Live, ingest::load::Busy};
 use arc_swap::ArcSwapOption;
-use berth_model::cpuset::Cpu;
+use berth_model::{cpuset::Cpu, hold::Book};
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -27,6 +27,7 @@ const STALE_AFTER: u32 = 3;
 #[derive(Debug)]
 enum News {
     Machine { machine: Arc<Machine>, here: Arc<Here>, published: oneshot::Sender<()> },
+    Holds { holds: Arc<Book>, published: oneshot::Sender<()> },
     Sample(Sample),
     Report(Report),
     End,
@@ -62,6 +63,14 @@ impl Handle {
         // The publisher ends with the daemon: see `send`.
         let _ = done.await;
         (machine, here)
+    }
+
+    /// Holds have changed. Returns once every reader sees it; for a thread that may block.
+    pub(crate) fn holds(&self, holds: Arc<Book>) {
+        let (published, done) = oneshot::channel();
+        // The publisher ends with the daemon: see `send`.
+        let _ = self.0.blocking_send(News::Holds { holds, published });
+        let _ = done.blocking_recv();
     }
 
     /// A sample was taken. For a thread that may block.
@@ -118,7 +127,16 @@ pub(crate) fn start(live: Live) -> (Handle, Current) {
     let current = Current { newest: Arc::default(), each: receiver };
     let newest = Arc::clone(&current.newest);
     tokio::spawn(
-        Publisher { newest, each, live, sample: None, reports: Reports::default(), generation: 0 }.run(inbox),
+        Publisher {
+            newest,
+            each,
+            live,
+            holds: Arc::default(),
+            sample: None,
+            reports: Reports::default(),
+            generation: 0,
+        }
+        .run(inbox),
     );
     (Handle(sender), current)
 }
@@ -127,6 +145,7 @@ struct Publisher {
     newest: Arc<ArcSwapOption<Snapshot>>,
     each: watch::Sender<Option<Arc<Snapshot>>>,
     live: Live,
+    holds: Arc<Book>,
     /// The newest sample, which may have come before the first machine.
     sample: Option<Sample>,
     reports: Reports,
@@ -143,6 +162,11 @@ impl Publisher {
                     Some(News::Machine { machine, here, published }) => {
                         self.take_machine(machine, here);
                         // Whoever brought it may have gone.
+                        let _ = published.send(());
+                    }
+                    Some(News::Holds { holds, published }) => {
+                        self.take_holds(holds);
+                        // As above.
                         let _ = published.send(());
                     }
                     Some(News::Sample(sample)) => {
@@ -170,8 +194,15 @@ impl Publisher {
             Some(changes::between((&before.machine, before.here.as_ref()?), (&machine, &here)))
         });
         let changes = changes.unwrap_or_default().into();
-        let load = self.load();
-        self.publish(Snapshot { machine, load, topology_generation, changes, here: Some(here) });
+        let (load, holds) = (self.load(), Arc::clone(&self.holds));
+        self.publish(Snapshot { machine, load, holds, topology_generation, changes, here: Some(here) });
+    }
+
+    fn take_holds(&mut self, holds: Arc<Book>) {
+        self.holds = Arc::clone(&holds);
+        if let Some(before) = self.newest.load_full() {
+            self.publish(Snapshot { holds, ..(*before).clone() });
+        }
     }
 
     /// Says so when no sample has come for too long, whatever keeps it away, and forgets reports that are too old.

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// Words in capitals that are no reasons.
-const OTHERS: [&str; 4] = ["PERCENT", "CARGO_PKG_VERSION", "XDG_RUNTIME_DIR", "BERTH_COMMIT"];
+const OTHERS: [&str; 5] =
+    ["PERCENT", "CARGO_PKG_VERSION", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "BERTH_COMMIT"];
 
 fn sources(folder: &Path, text: &mut String) {
     for entry in fs::read_dir(folder).unwrap() {

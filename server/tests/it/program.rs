@@ -17,7 +17,9 @@ fn berthd(folder: &Path) -> Command {
         .env_clear()
         .env("BERTH_CONFIG", "none")
         .args(["--tcp", "127.0.0.1:0", "--uds"])
-        .arg(folder.join("berthd.sock"));
+        .arg(folder.join("berthd.sock"))
+        .arg("--state-dir")
+        .arg(folder.join("state"));
     command.arg("--ready-file").arg(folder.join("ready"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -1,7 +1,7 @@
 //! What the contract has and this version does not serve is named, never ignored.
 
 use crate::support::{Served, placement, small_host};
-use berth_proto::v1::{self, hold_service_client::HoldServiceClient};
+use berth_proto::v1;
 use tonic::Code;
 use tonic_types::StatusExt;
 
@@ -82,12 +82,7 @@ async fn methods() {
     let served = Served::start(&[]).await;
     for (_, channel) in served.channels().await {
         let verify = placement(&channel).verify(v1::VerifyRequest::default()).await.unwrap_err();
-        let mut holds = HoldServiceClient::new(channel.clone());
-        let list = holds.list_holds(v1::ListHoldsRequest::default()).await.unwrap_err();
-        let watch = holds.watch_holds(v1::WatchHoldsRequest::default()).await.unwrap_err();
-        for (status, method) in [(verify, "Verify"), (list, "ListHolds"), (watch, "WatchHolds")] {
-            assert_eq!(status.code(), Code::Unimplemented);
-            assert!(status.message().contains(method), "{}", status.message());
-        }
+        assert_eq!(verify.code(), Code::Unimplemented);
+        assert!(verify.message().contains("Verify"), "{}", verify.message());
     }
 }

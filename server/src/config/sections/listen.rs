@@ -92,7 +92,7 @@ fn default_socket() -> Option<PathBuf> {
 }
 
 /// The folder, or if it is not there, the one that it would be made in. Nothing is made to find out.
-fn is_writable(folder: &Path) -> bool {
+pub(super) fn is_writable(folder: &Path) -> bool {
     let made_in = match fs::metadata(folder) {
         Ok(_) => Some(folder),
         Err(_) => folder.parent(),

@@ -1,23 +1,26 @@
 //! `Advise`: the widest proven form, with both outcomes side by side.
 
 use super::{
-    super::{Context, pool::Stop},
+    super::{Context, caller::Caller, kept, pool::Stop},
     SHORT,
+    keep::Keeping,
     search::UnderProfile,
 };
 use crate::{
     convert::{
         Failure, Faults, Warnings,
         advice::{self, Frame},
-        advise::{self, Question},
+        advise::{self, Asked, Question},
         cpus, host, kernel,
         prediction::{self, Outcome, Scene},
         snapshot,
     },
     snapshot::Snapshot,
 };
-use berth_model::advise::{
-    Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective,
+use berth_model::{
+    advise::{Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective},
+    cpuset::Cpu,
+    hold::{self, Mode},
 };
 use berth_proto::v1::{self, verdict};
 
@@ -25,6 +28,7 @@ impl Context {
     pub(in crate::service) async fn advise(
         &self,
         mut request: v1::AdviseRequest,
+        caller: Caller,
     ) -> Result<v1::AdviseResponse, Failure> {
         advise::unserved(&request)?;
         let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
@@ -35,28 +39,72 @@ impl Context {
         let Some(subject) = self.subject(asked_host, asked_kernel, &mut faults, &mut warnings).await? else {
             return Err(faults.none().err().unwrap_or_else(|| Failure::internal("no host, and no fault")));
         };
-        let question = asked.about(&subject.snapshot, &mut faults, &mut warnings);
+        // All that is wrong is told at once.
+        let _ = asked.clone().about(&subject.snapshot, &mut faults, &mut Warnings::default());
         faults.none()?;
-        let question = question?;
-        expected.is_met(&subject.snapshot)?;
         subject.modelled()?;
-        cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
-        snapshot::warn(&subject.snapshot, &question.allowed, &mut warnings);
-
-        let is_small = question.tasks <= SHORT && !question.full;
-        let compute = move |snapshot: &Snapshot, stop: &Stop| answer(snapshot, &question, stop);
-        let answered = self.computed(&subject, is_small, compute).await?;
-        let mut response = answered?;
+        let is_small = asked.is_short(SHORT);
+        let compute = move |snapshot: &Snapshot, stop: &Stop| {
+            answer_all(&asked, expected, None, snapshot, |uid| caller.may_see(uid), stop)
+        };
+        let mut response = self.computed(&subject, is_small, compute).await??.response;
         let mut all = warnings.into_wire();
         all.append(&mut response.warnings);
         Ok(v1::AdviseResponse { warnings: all, ..response })
     }
 }
 
+/// An answer, and what is to be kept of it.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) response: v1::AdviseResponse,
+    /// The masks of the placement.
+    pub(super) parts: Vec<hold::Part>,
+    /// The answer for whoever asks again, if somebody may.
+    pub(super) plain: Option<v1::AdviseResponse>,
+}
+
+/// Holds what is asked against the snapshot, and answers it.
+pub(super) fn answer_all(
+    asked: &Asked,
+    expected: snapshot::Expected,
+    keeping: Option<Keeping<'_>>,
+    snapshot: &Snapshot,
+    may_see: impl Fn(u32) -> bool,
+    stop: &Stop,
+) -> Result<Answered, Failure> {
+    let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
+    let question = asked.clone().about(snapshot, &mut faults, &mut warnings);
+    faults.none()?;
+    let mut question = question?;
+    expected.is_met(snapshot)?;
+    let mut mode = Mode::Shared;
+    if let Some(keeping) = &keeping {
+        question.keep(keeping.own)?;
+        mode = keeping.mode;
+    }
+    question.allowed =
+        kept::open_to(mode, &question.allowed, question.tasks, snapshot, may_see, &mut warnings)?;
+    cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
+    snapshot::warn(snapshot, &question.allowed, &mut warnings);
+    let repeatable = keeping.is_some_and(|keeping| keeping.repeatable);
+    let mut answered = answer(snapshot, &question, repeatable, stop)?;
+    let warnings = warnings.into_wire();
+    for response in std::iter::once(&mut answered.response).chain(&mut answered.plain) {
+        response.warnings.splice(..0, warnings.iter().cloned());
+    }
+    Ok(answered)
+}
+
 /// The answer, but for what is to be said of the host.
-fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::AdviseResponse, Failure> {
+fn answer(
+    snapshot: &Snapshot,
+    question: &Question,
+    repeatable: bool,
+    stop: &Stop,
+) -> Result<Answered, Failure> {
     let machine = &*snapshot.machine;
-    let load = snapshot.load.of_model();
+    let load = snapshot.load_of_model();
     let covered = snapshot::is_covered(snapshot);
     let kernels: Vec<Kernel<'_>> = machine
         .kernels
@@ -80,7 +128,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
         launch: question.launch,
         can_apply: if pin { &pinned } else { &question.can_apply },
         single_cpus: question.single_cpus || pin,
-        kept: false,
+        kept: question.kept,
         with_margin: question.full && covered,
     };
     let given = berth_model::advise::advise(&request).map_err(failure)?;
@@ -101,29 +149,54 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Result<v1::A
 
     let rests_on = snapshot::to_wire(snapshot);
     let scene = Scene { topology: &machine.topology, load: &load, allowed: &question.allowed };
-    let frame = Frame { question, scene, covered, valid_for: &rests_on };
     let whole = [whole(question)];
-    let mut warnings = Warnings::default();
-    warn_of_advice(&given, covered, &mut warnings);
-    if question.full && Frame::is_long(&given) {
-        let said = "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
-        warnings.add("ENTRIES_LEFT_OUT", said);
-    }
-    Ok(v1::AdviseResponse {
-        advice: Some(frame.advice(&given)),
-        without: under.worst(&without).map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
-        with: Some(prediction::to_wire(&with(&given, covered), scene, frame.detail())),
-        asked: Some(frame.proof(&given.asked, &whole)),
-        attempts: given.attempts.iter().map(|attempt| frame.attempt(attempt)).collect(),
-        reasons: reasons(&given, question, covered),
-        runners_up: if question.full { runners_up(&request, &given, &frame) } else { Vec::new() },
-        formatted: Vec::new(),
-        hold: None,
-        allowed: question.allowed.to_string(),
-        profile: Some(kernel::to_wire(&machine.choice)),
-        snapshot: Some(rests_on.clone()),
-        warnings: warnings.into_wire(),
+    let told = |question: &Question| {
+        let frame = Frame { question, scene, covered, valid_for: &rests_on };
+        let mut warnings = Warnings::default();
+        warn_of_advice(&given, covered, &mut warnings);
+        if question.full && Frame::is_long(&given) {
+            let said =
+                "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
+            warnings.add("ENTRIES_LEFT_OUT", said);
+        }
+        v1::AdviseResponse {
+            advice: Some(frame.advice(&given)),
+            without: under
+                .worst(&without)
+                .map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
+            with: Some(prediction::to_wire(&with(&given, covered), scene, frame.detail())),
+            asked: Some(frame.proof(&given.asked, &whole)),
+            attempts: given.attempts.iter().map(|attempt| frame.attempt(attempt)).collect(),
+            reasons: reasons(&given, question, covered),
+            runners_up: if question.full { runners_up(&request, &given, &frame) } else { Vec::new() },
+            formatted: Vec::new(),
+            hold: None,
+            allowed: question.allowed.to_string(),
+            profile: Some(kernel::to_wire(&machine.choice)),
+            snapshot: Some(rests_on.clone()),
+            warnings: warnings.into_wire(),
+        }
+    };
+    Ok(Answered {
+        parts: if question.kept { parts_to_keep(&given) } else { Vec::new() },
+        plain: repeatable.then(|| told(&question.plain())),
+        response: told(question),
     })
+}
+
+/// The masks to keep: those of the placement. Entries that are the same CPU are one.
+fn parts_to_keep(advice: &Advice) -> Vec<hold::Part> {
+    let mut places: Vec<Vec<Cpu>> = Vec::new();
+    for part in &advice.parts {
+        let same = |before: &&mut Vec<Cpu>| {
+            advice.form == Form::PerTask && part.placed.len() == 1 && before.first() == part.placed.first()
+        };
+        match places.last_mut().filter(same) {
+            Some(before) => before.extend(&part.placed),
+            None => places.push(part.placed.clone()),
+        }
+    }
+    places.iter().map(|placed| hold::Part::placed(placed)).collect()
 }
 
 fn failure(error: Error) -> Failure {
@@ -198,6 +271,10 @@ fn reasons(advice: &Advice, question: &Question, covered: bool) -> Vec<v1::Reaso
         let masks = if attempt.parts.len() == 1 { "mask" } else { "masks" };
         let because = advice::because(&attempt.proof, covered);
         add("WIDER_FORM_FAILED", format!("{form} ({} {masks}): {because}", attempt.parts.len()));
+    }
+    if question.kept {
+        let said = "What is kept is as wide as the placement, so that others are given the rest.";
+        add("KEPT_AS_PLACED", said.to_owned());
     }
     if !question.can_apply.is_empty() {
         let forms: Vec<&str> =

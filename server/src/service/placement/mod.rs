@@ -2,16 +2,13 @@
 
 mod advise;
 mod explain;
+mod keep;
 mod origins;
 mod predict;
 mod search;
 
 use super::{Berth, Context, pool::Stop, subject::Subject};
-use crate::{
-    auth::{Peer, Role},
-    convert::Failure,
-    snapshot::Snapshot,
-};
+use crate::{auth::Role, convert::Failure, snapshot::Snapshot};
 use berth_proto::v1::{self, placement_service_server::PlacementService};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -54,12 +51,17 @@ impl PlacementService for Berth {
         &self,
         request: Request<v1::AdviseRequest>,
     ) -> Result<Response<v1::AdviseResponse>, Status> {
-        if request.get_ref().hold.is_some() {
-            Peer::of(&request).require(Role::Hold, "Advise with `hold`")?;
-        }
-        let response = self.0.advise(request.into_inner()).await?;
-        self.0.metrics.placement.advised(&response);
-        Ok(Response::new(response))
+        let caller = self.0.caller(&request);
+        let request = request.into_inner();
+        let answer = match request.hold {
+            Some(_) => {
+                caller.peer().require(Role::Hold, "Advise with `hold`")?;
+                self.0.advise_and_keep(request, caller).await?
+            }
+            None => self.0.advise(request, caller).await?,
+        };
+        self.0.metrics.placement.advised(&answer);
+        Ok(Response::new(answer))
     }
 
     async fn explain(

@@ -52,7 +52,7 @@ impl Context {
 /// The answer, but for what is to be said of the host. Nothing if it was stopped.
 fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::PredictResponse> {
     let machine = &*snapshot.machine;
-    let load = snapshot.load.of_model();
+    let load = snapshot.load_of_model();
     let covered = snapshot::is_covered(snapshot);
     let loads = question.launch.holders.loads(&load);
     let (mut profiles, mut found) = (Vec::new(), Vec::new());

@@ -5,8 +5,9 @@ pub(crate) mod process;
 pub(crate) mod wire;
 
 use berth_proto::v1::{
-    self, host::Source, info_service_client::InfoServiceClient, load_service_client::LoadServiceClient,
-    placement_service_client::PlacementServiceClient, topology_service_client::TopologyServiceClient,
+    self, hold_service_client::HoldServiceClient, host::Source, info_service_client::InfoServiceClient,
+    load_service_client::LoadServiceClient, placement_service_client::PlacementServiceClient,
+    topology_service_client::TopologyServiceClient,
 };
 use berth_server::{Daemon, config::Config};
 use hyper_util::rt::TokioIo;
@@ -52,10 +53,11 @@ impl Served {
 }
 
 pub(crate) fn config(folder: &Path, flags: &[&str]) -> Config {
-    let socket = folder.join("berthd.sock");
+    let (socket, state) = (folder.join("berthd.sock"), folder.join("state"));
+    let paths = ["--uds", socket.to_str().unwrap(), "--state-dir", state.to_str().unwrap()];
     // Not what this machine's file says.
-    let listen = ["berthd", "--config", "none", "--tcp", "127.0.0.1:0", "--uds", socket.to_str().unwrap()];
-    let mut config = Config::try_from_args(listen.iter().chain(flags)).unwrap();
+    let listen = ["berthd", "--config", "none", "--tcp", "127.0.0.1:0"];
+    let mut config = Config::try_from_args(listen.iter().chain(&paths).chain(flags)).unwrap();
     config.program = PathBuf::from(PROGRAM);
     config
 }
@@ -69,12 +71,17 @@ pub(crate) async fn over_tcp_at(address: SocketAddr) -> Channel {
 }
 
 pub(crate) async fn over_unix(path: &Path) -> Channel {
+    try_unix(path).await.expect("somebody listens")
+}
+
+/// A connection, if there is somebody to connect to.
+pub(crate) async fn try_unix(path: &Path) -> Option<Channel> {
     let path = path.to_owned();
     let connect = service_fn(move |_| {
         let path = path.clone();
         async move { UnixStream::connect(path).await.map(TokioIo::new) }
     });
-    Endpoint::from_static("http://unix").connect_with_connector(connect).await.unwrap()
+    Endpoint::from_static("http://unix").connect_with_connector(connect).await.ok()
 }
 
 pub(crate) fn placement(channel: &Channel) -> PlacementServiceClient<Channel> {
@@ -87,6 +94,10 @@ pub(crate) fn topology(channel: &Channel) -> TopologyServiceClient<Channel> {
 
 pub(crate) fn load(channel: &Channel) -> LoadServiceClient<Channel> {
     LoadServiceClient::new(channel.clone())
+}
+
+pub(crate) fn holds(channel: &Channel) -> HoldServiceClient<Channel> {
+    HoldServiceClient::new(channel.clone()).max_decoding_message_size(usize::MAX)
 }
 
 pub(crate) fn info(channel: &Channel) -> InfoServiceClient<Channel> {
@@ -117,4 +128,21 @@ pub(crate) fn small_host() -> Option<v1::Host> {
 /// A kernel by its release.
 pub(crate) fn release(release: &str) -> Option<v1::Kernel> {
     Some(v1::Kernel { release: release.to_owned(), ..v1::Kernel::default() })
+}
+
+/// Numbers that look random, the same for the same seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// One of so many, from 0.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Another seed each time. Whoever takes it says it when something fails.
+pub(crate) fn new_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    u64::from(now.subsec_nanos()) << 20 ^ now.as_secs()
 }

@@ -62,6 +62,7 @@ impl Running {
         let uds = folder.path().join("berthd.sock");
         let ready = folder.path().join("ready");
         command.env_clear().args(["--config", "none", "--tcp", "127.0.0.1:0", "--uds"]).arg(&uds);
+        command.arg("--state-dir").arg(folder.path().join("state"));
         command.arg("--ready-file").arg(&ready).args(["--log", "error"]).args(flags);
         let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();

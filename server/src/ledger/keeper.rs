@@ -1,0 +1,358 @@
+//! The thread that owns the book and its file.
+
+use super::{
+    Locked, Parts, Settings, Unusable, clock,
+    lock::{Lock, NoLock},
+    store::{self, Changes, Contents, Store},
+};
+use crate::{
+    convert::Failure,
+    ingest::boot_id,
+    snapshot::{
+        Snapshot,
+        publisher::{self, Current},
+    },
+};
+use berth_model::{
+    cpuset::CpuSet,
+    hold::{Book, Gone, Hold, Id, Moment},
+    load::Load,
+};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::{mpsc, watch};
+
+/// Decisions are gathered for so long, and so many, before they are written.
+const GATHER: Duration = Duration::from_millis(4);
+const MOST: usize = 256;
+
+/// How long a file that failed is left alone.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Tells one caller, once what was decided is written or could not be.
+type Tell = Box<dyn FnOnce(Result<(), Unusable>) + Send>;
+/// Decides, at a desk if there is one.
+type Act = Box<dyn FnOnce(Option<&mut Desk<'_>>) -> Tell + Send>;
+
+/// What the keeper is brought.
+pub(super) enum Message {
+    Act(Act),
+    Seen(Seen),
+    EndWatching,
+    Stop,
+}
+
+impl Message {
+    pub(super) fn act(act: impl FnOnce(Option<&mut Desk<'_>>) -> Tell + Send + 'static) -> Self {
+        Self::Act(Box::new(act))
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Act(_) => f.write_str("Act"),
+            Self::Seen(seen) => seen.fmt(f),
+            Self::EndWatching => f.write_str("EndWatching"),
+            Self::Stop => f.write_str("Stop"),
+        }
+    }
+}
+
+/// What was seen on the host.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) gone: Vec<Gone>,
+    /// A sample of the load, and a moment before which it was not begun.
+    pub(super) measured: Option<(Arc<Load>, Moment)>,
+    pub(super) online: Option<CpuSet>,
+}
+
+/// A book, and the generation of the one of which it is the next.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Published {
+    pub(crate) before: Option<u64>,
+    pub(crate) book: Arc<Book>,
+}
+
+/// Where one decision is made.
+#[derive(Debug)]
+pub(crate) struct Desk<'a> {
+    /// The moment of the decision.
+    pub(crate) now: Moment,
+    book: &'a mut Arc<Book>,
+    answers: &'a mut Vec<(Id, Vec<u8>)>,
+    store: &'a Store,
+    current: &'a Current,
+}
+
+impl Desk<'_> {
+    /// The newest snapshot, in which all counts that was decided before.
+    ///
+    /// # Errors
+    ///
+    /// If there is none yet.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Failure> {
+        let newest = self.current.snapshot().ok_or(Failure::NoSnapshot)?;
+        Ok(Snapshot { holds: Arc::clone(self.book), ..(*newest).clone() })
+    }
+
+    pub(crate) fn book(&self) -> &Book {
+        self.book
+    }
+
+    pub(crate) fn change(&mut self) -> &mut Book {
+        Arc::make_mut(self.book)
+    }
+
+    /// Writes with a new hold what was answered to the request for it.
+    pub(crate) fn remember(&mut self, id: Id, answer: Vec<u8>) {
+        self.answers.push((id, answer));
+    }
+
+    /// What was answered to the request for this hold.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(crate) fn answer(&self, id: Id) -> Result<Option<Vec<u8>>, Failure> {
+        let new = self.answers.iter().find(|(new, _)| *new == id).map(|(_, answer)| answer.clone());
+        new.map_or_else(|| self.store.answer(id).map_err(Failure::HoldsNotKept), |answer| Ok(Some(answer)))
+    }
+}
+
+/// Owns the book and its file.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    inbox: mpsc::Receiver<Message>,
+    usable: watch::Sender<Result<(), Unusable>>,
+    /// Until the daemon is about to stop.
+    published: Option<watch::Sender<Published>>,
+    publisher: publisher::Handle,
+    current: Current,
+    boot_id: String,
+    /// The file. It is ours while there is a lock.
+    path: Option<PathBuf>,
+    lock: Option<Lock>,
+    store: Option<Store>,
+    /// What is written, and published.
+    book: Arc<Book>,
+    failed_at: Option<Instant>,
+}
+
+impl Keeper {
+    /// Opens the file. Blocks, and not for long.
+    ///
+    /// # Errors
+    ///
+    /// If another daemon has it. Whatever else is wrong with it is told by [`super::Handle::usable`].
+    pub(crate) fn open(
+        parts: Parts,
+        settings: &Settings,
+        publisher: publisher::Handle,
+        current: Current,
+    ) -> Result<Self, Locked> {
+        let Parts { inbox, usable, published } = parts;
+        let mut keeper = Self {
+            inbox,
+            usable,
+            published: Some(published),
+            publisher,
+            current,
+            boot_id: boot_id(&settings.root),
+            path: settings.folder.as_ref().map(|folder| folder.join(store::NAME)),
+            lock: None,
+            store: None,
+            book: Arc::default(),
+            failed_at: None,
+        };
+        keeper.try_open()?;
+        Ok(keeper)
+    }
+
+    /// Keeps holds until it is told to stop. Blocks.
+    pub(crate) fn run(mut self) {
+        while let Some(message) = self.inbox.blocking_recv() {
+            if !self.work(message) {
+                break;
+            }
+        }
+        // Closed before it is told.
+        (self.store, self.lock) = (None, None);
+        self.tell(Err(Unusable::NotOpen));
+    }
+
+    /// Opens the file if it is not open, and says whether holds are kept.
+    fn try_open(&mut self) -> Result<(), Locked> {
+        let opened = match (&self.path, self.boot_id.is_empty()) {
+            (None, _) => Err(Unusable::NoFolder),
+            (_, true) => Err(Unusable::NoBootId),
+            (Some(path), false) => self.open_file(&path.clone())?,
+        };
+        if let Err(unusable) = &opened {
+            self.failed_at = Some(Instant::now());
+            if self.usable.borrow().as_ref() != Err(unusable) {
+                tracing::warn!("holds are not kept: {unusable}");
+            }
+        } else {
+            tracing::info!(holds = self.book.len(), "holds are kept");
+        }
+        self.tell(opened);
+        Ok(())
+    }
+
+    fn open_file(&mut self, path: &Path) -> Result<Result<(), Unusable>, Locked> {
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        if self.lock.is_none() {
+            match Lock::take(folder) {
+                Ok(lock) => self.lock = Some(lock),
+                Err(NoLock::Locked(locked)) => return Err(locked),
+                Err(NoLock::Io(error)) => return Ok(Err(Unusable::failing(folder, error))),
+            }
+        }
+        Ok(self.open_locked(path))
+    }
+
+    fn open_locked(&mut self, path: &Path) -> Result<(), Unusable> {
+        let generation = self.book.generation();
+        let known =
+            || Contents { boot_id: self.boot_id.clone(), book: (*self.book).clone(), answers: Vec::new() };
+        let (mut contents, is_there) = match store::look(path)? {
+            Some(contents) => (contents, true),
+            None => (known(), false),
+        };
+        let is_other_boot = contents.boot_id != self.boot_id;
+        if is_other_boot {
+            contents.book.reboot();
+            contents.answers.clear();
+            contents.boot_id.clone_from(&self.boot_id);
+        }
+        // Generations never go back, whatever a write that failed has left.
+        let behind = contents.book.generation() <= generation;
+        contents.book.begin_after(generation);
+        // Even if it cannot be written now: what is known to be held counts.
+        self.publish(Arc::new(contents.book.clone()), false);
+        if !is_there {
+            Store::make(path, &contents)?;
+        }
+        let store = Store::open(path)?;
+        if is_there && (is_other_boot || behind) {
+            store.replace(&contents)?;
+        }
+        self.store = Some(store);
+        Ok(())
+    }
+
+    /// Says whether holds are kept.
+    fn tell(&self, now: Result<(), Unusable>) {
+        self.usable.send_modify(|usable| *usable = now);
+    }
+
+    /// Makes the decisions that wait, writes them, tells. Says whether to go on.
+    fn work(&mut self, first: Message) -> bool {
+        if self.store.is_none() {
+            self.try_again();
+        }
+        let begun = Instant::now();
+        let mut book = Arc::clone(&self.book);
+        let (mut answers, mut tells) = (Vec::new(), Vec::new());
+        let (mut next, mut count, mut go_on) = (Some(first), 0, true);
+        while let Some(message) = next.take() {
+            let now = clock::now();
+            if book.next_end().is_some_and(|end| end <= now) {
+                Arc::make_mut(&mut book).expire(now);
+            }
+            match message {
+                Message::EndWatching => self.published = None,
+                Message::Stop => go_on = false,
+                Message::Seen(seen) => take_in(Arc::make_mut(&mut book), &seen, now),
+                Message::Act(act) => {
+                    let (book, answers, current) = (&mut book, &mut answers, &self.current);
+                    let mut desk =
+                        self.store.as_ref().map(|store| Desk { now, book, answers, store, current });
+                    // If it panics, its caller hears that it was not made.
+                    tells.extend(catch_unwind(AssertUnwindSafe(|| act(desk.as_mut()))));
+                }
+            }
+            count += 1;
+            if go_on && count < MOST && begun.elapsed() < GATHER {
+                next = self.inbox.try_recv().ok();
+            }
+        }
+        let written = self.write(book, &answers).and_then(|()| self.usable.borrow().clone());
+        tells.into_iter().for_each(|tell| tell(written.clone()));
+        go_on
+    }
+
+    /// Writes what is new in the book, and publishes it.
+    fn write(&mut self, mut book: Arc<Book>, answers: &[(Id, Vec<u8>)]) -> Result<(), Unusable> {
+        let since = self.book.generation();
+        if book.generation() == since {
+            return Ok(());
+        }
+        let forgotten = Arc::make_mut(&mut book).forget(clock::now());
+        if let Some(store) = &self.store {
+            let changes = Changes { book: &book, since, forgotten: &forgotten, answers };
+            if let Err(unusable) = store.write(&changes) {
+                tracing::error!("holds are not kept: {unusable}");
+                self.store = None;
+                self.failed_at = Some(Instant::now());
+                self.tell(Err(unusable.clone()));
+                return Err(unusable);
+            }
+        }
+        book.changed_since(since).for_each(|hold| audit(hold, &self.book));
+        self.publish(book, true);
+        Ok(())
+    }
+
+    /// Publishes a book: the one before it with some changes, or one that was read anew.
+    fn publish(&mut self, book: Arc<Book>, is_next: bool) {
+        let before = is_next.then(|| self.book.generation());
+        self.publisher.holds(Arc::clone(&book));
+        self.book = Arc::clone(&book);
+        if let Some(published) = &self.published {
+            published.send_replace(Published { before, book });
+        }
+    }
+
+    /// Opens a file that failed again, after a while.
+    fn try_again(&mut self) {
+        let is_due = self.failed_at.is_none_or(|at| at.elapsed() >= PAUSE);
+        let may_pass = self.usable.borrow().as_ref().is_err_and(Unusable::may_pass);
+        if is_due
+            && may_pass
+            && let Err(locked) = self.try_open()
+        {
+            tracing::error!("{locked}");
+        }
+    }
+}
+
+/// Takes in what was seen on the host.
+fn take_in(book: &mut Book, seen: &Seen, now: Moment) {
+    book.owners_gone(&seen.gone, now);
+    if let Some(online) = &seen.online {
+        book.online(online);
+    }
+    if let Some((load, began)) = &seen.measured {
+        book.measured(load, *began, now);
+    }
+}
+
+/// A line in the log for each hold that begins or ends.
+fn audit(hold: &Hold, before: &Book) {
+    let (id, uid, cpus) = (hold.id, hold.uid.0, hold.cpus());
+    match (before.get(id), hold.ended) {
+        (None, None) => tracing::info!(%id, uid, %cpus, owner = ?hold.owner, mode = ?hold.mode, "hold made"),
+        (Some(known), Some(ended)) if known.ended.is_none() => {
+            tracing::info!(%id, uid, %cpus, why = ?ended.why, "hold ended");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,165 @@
+//! `Advise` with `hold`: decided and kept in one step.
+
+use super::{
+    super::{
+        Context,
+        caller::Caller,
+        kept::{self, Before},
+        pool::Stop,
+    },
+    SHORT,
+    advise::{Answered, answer_all},
+};
+use crate::{
+    auth::Quotas,
+    convert::{
+        Failure, Faults, Warnings, advice,
+        advise::{self, Asked},
+        hold,
+        hold_spec::Spec,
+        host, kernel, snapshot,
+    },
+    ledger::Desk,
+    snapshot::{Machine, Snapshot},
+};
+use berth_model::{cpuset::CpuSet, hold::Mode};
+use berth_proto::v1::{self, view};
+use prost::Message;
+use std::sync::Arc;
+
+/// All that decides, but for the snapshot.
+#[derive(Debug)]
+struct Decision {
+    asked: Asked,
+    expected: snapshot::Expected,
+    spec: Spec,
+    caller: Caller,
+    /// The CPUs that the caller may hold, if these are not all.
+    own: Option<CpuSet>,
+    quotas: Quotas,
+    /// What makes the request the same one if it comes again.
+    content: Vec<u8>,
+    /// This host under another kernel, if one was named.
+    machine: Option<Arc<Machine>>,
+    warnings: Vec<v1::Warning>,
+}
+
+impl Context {
+    pub(in crate::service) async fn advise_and_keep(
+        &self,
+        mut request: v1::AdviseRequest,
+        caller: Caller,
+    ) -> Result<v1::AdviseResponse, Failure> {
+        advise::unserved(&request)?;
+        let content = content(&request);
+        let (mut faults, mut warnings) = (Faults::default(), Warnings::default());
+        if request.host.as_ref().is_some_and(|host| *host != v1::Host::default()) {
+            faults.add("hold", "CPUs can be kept on this host only, and as it is; leave `host` out");
+        }
+        let spec = self.spec(request.hold.take().unwrap_or_default(), &caller, &mut faults)?;
+        let asked_host = host::from_wire(None, &mut faults, &mut warnings);
+        let asked_kernel = kernel::from_wire(request.kernel.take(), &mut faults);
+        let expected = snapshot::Expected::from_wire(request.expect, &mut faults);
+        let asked = advise::from_wire(&request, &mut faults);
+        let subject = self.subject(asked_host, asked_kernel, &mut faults, &mut warnings).await?;
+        if let Some(subject) = &subject {
+            // All that is wrong is told at once.
+            let _ = asked.clone().about(&subject.snapshot, &mut faults, &mut Warnings::default());
+        }
+        faults.none()?;
+        let subject = subject.ok_or_else(|| Failure::internal("no host, and no fault"))?;
+        subject.modelled()?;
+        let is_short =
+            asked.is_short(SHORT) && !subject.is_transient && subject.snapshot.machine.kernels.len() == 1;
+        let decision = Arc::new(Decision {
+            asked,
+            expected,
+            spec,
+            own: caller.own_cpus()?,
+            caller,
+            quotas: self.quotas(),
+            content,
+            machine: subject.is_transient.then(|| Arc::clone(&subject.snapshot.machine)),
+            warnings: warnings.into_wire(),
+        });
+        // What takes long is computed before it is its turn. If nothing has changed when it is, it stands.
+        let early = if is_short {
+            None
+        } else {
+            let (decision, snapshot) = (Arc::clone(&decision), Arc::clone(&subject.snapshot));
+            let compute =
+                move |stop: &Stop| decision.answer(&snapshot, stop).map(|answered| (snapshot, answered));
+            // A refusal may rest on what has changed by then.
+            self.long.run(compute).await?.ok()
+        };
+        self.holds.act(move |desk| decision.keep(desk, early)).await
+    }
+}
+
+impl Decision {
+    fn answer(&self, snapshot: &Snapshot, stop: &Stop) -> Result<Answered, Failure> {
+        let may_see = |uid| self.caller.may_see(uid);
+        let keeping = Keeping {
+            mode: self.spec.mode,
+            own: self.own.as_ref(),
+            repeatable: !self.spec.request_id.is_empty(),
+        };
+        answer_all(&self.asked, self.expected, Some(keeping), snapshot, may_see, stop)
+    }
+
+    fn keep(
+        &self,
+        desk: &mut Desk<'_>,
+        early: Option<(Arc<Snapshot>, Answered)>,
+    ) -> Result<v1::AdviseResponse, Failure> {
+        if let Some(Before { hold, answer }) = kept::made_before(desk, &self.spec, &self.content)? {
+            let plain = v1::AdviseResponse::decode(answer.as_slice()).map_err(Failure::internal)?;
+            let (only_task, full) = self.asked.wishes();
+            let response = advice::again(plain, only_task, full);
+            return Ok(v1::AdviseResponse {
+                hold: Some(hold::to_wire(&hold, &desk.snapshot()?)),
+                ..response
+            });
+        }
+        let newest = desk.snapshot()?;
+        let machine = self.machine.clone().unwrap_or_else(|| Arc::clone(&newest.machine));
+        let snapshot = Snapshot { machine, ..newest };
+        let answered = match early {
+            Some((before, answered)) if before.is_as(&snapshot) => answered,
+            _ => self.answer(&snapshot, &Stop::default())?,
+        };
+        let Answered { mut response, parts, plain } = answered;
+        let mut warnings = self.warnings.clone();
+        warnings.append(&mut response.warnings);
+        let plain =
+            plain.map(|plain| v1::AdviseResponse { warnings: warnings.clone(), ..plain }.encode_to_vec());
+        let request = |_: &_| (self.content.clone(), plain.unwrap_or_default());
+        let hold = kept::make(desk, &self.spec, parts, false, (&self.caller, self.quotas), request)?;
+        let hold = hold::to_wire(&hold, &desk.snapshot()?);
+        Ok(v1::AdviseResponse { hold: Some(hold), warnings, ..response })
+    }
+}
+
+/// Two requests with the same id are the same one if they are equal but for how much is to be told.
+fn content(request: &v1::AdviseRequest) -> Vec<u8> {
+    let same = v1::AdviseRequest {
+        only_task: None,
+        view: view::Value::default().into(),
+        trace: false,
+        formats: Vec::new(),
+        slurm_cpus: Vec::new(),
+        expect: None,
+        ..request.clone()
+    };
+    same.encode_to_vec()
+}
+
+/// How a hold bears on an advice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keeping<'a> {
+    pub(super) mode: Mode,
+    /// The CPUs that the caller may hold, if these are not all.
+    pub(super) own: Option<&'a CpuSet>,
+    /// The request may come again.
+    pub(super) repeatable: bool,
+}
