@@ -65,10 +65,10 @@ impl RawChains {
 
     /// The span of the domain below level `index` of the CPU: what it contributes as a group.
     pub(super) fn child_span(&self, cpu: Cpu, index: usize) -> Rc<CpuSet> {
-        match index.checked_sub(1) {
-            Some(below) => Rc::clone(&self.of(cpu)[below].span),
-            None => Rc::clone(&self.singles[cpu.index()]),
-        }
+        // A chain that has ended lower, on a host whose levels contradict each other, counts with its last.
+        let chain = self.of(cpu);
+        let below = index.checked_sub(1).and_then(|below| chain.get(below).or_else(|| chain.last()));
+        below.map_or_else(|| Rc::clone(&self.singles[cpu.index()]), |level| Rc::clone(&level.span))
     }
 }
 
