@@ -174,6 +174,9 @@ impl Domains {
         View {
             balance_fork: shared.flags.balance_fork,
             numa: shared.flags.numa,
+            share_llc: shared.flags.share_llc,
+            prefer_sibling: shared.flags.prefer_sibling,
+            is_smt: shared.kind == Kind::Smt,
             overlaps: shared.ring.overlaps,
             imbalance_pct: shared.imbalance_pct,
             weight: shared.weight,
@@ -215,6 +218,9 @@ impl Domains {
 pub(crate) struct View<'a> {
     pub(crate) balance_fork: bool,
     pub(crate) numa: bool,
+    pub(crate) share_llc: bool,
+    pub(crate) prefer_sibling: bool,
+    pub(crate) is_smt: bool,
     pub(crate) overlaps: bool,
     pub(crate) imbalance_pct: u32,
     pub(crate) weight: u32,

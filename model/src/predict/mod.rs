@@ -9,19 +9,23 @@ mod by_load;
 mod explore;
 mod group;
 mod origins;
+mod settle;
 mod state;
 mod symmetry;
 mod tally;
 mod thresholds;
 pub mod trace;
+mod wake;
 mod walk;
 
 pub use explore::{Explored, Run, Search, explore};
 pub use group::GroupType;
 pub use origins::{Origin, Outlook, look, origins, outlooks};
+pub use settle::{Afterwards, Effect, MarkSeen, Settled, Settling, Split, afterwards, settle, worst_split};
 pub use symmetry::Symmetry;
 pub use tally::{Tally, best_fullest};
 pub use thresholds::{Threshold, thresholds};
+pub use wake::{lone_cpus, wakes_on};
 pub use walk::{Entry, IdleCpu};
 
 use crate::{
