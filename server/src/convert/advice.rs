@@ -139,6 +139,8 @@ impl Frame<'_> {
             },
             determined: false,
             others: Vec::new(),
+            balancing: None,
+            wakes_on: Vec::new(),
         };
         let whole = CpuSet::new();
         let allowed = parts.get(failure.part).map_or(&whole, |part| &part.cpus);

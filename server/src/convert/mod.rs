@@ -3,6 +3,7 @@
 
 pub(crate) mod advice;
 pub(crate) mod advise;
+pub(crate) mod balancing;
 pub(crate) mod cpus;
 pub(crate) mod explain;
 pub(crate) mod faults;

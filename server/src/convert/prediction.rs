@@ -1,6 +1,6 @@
 //! One predicted outcome, to the wire.
 
-use super::{count, topology::id_of};
+use super::{balancing::Balancing, count, topology::id_of};
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::Load,
@@ -20,6 +20,10 @@ pub(crate) struct Outcome {
     pub(crate) determined: bool,
     /// The ends of other runs that were followed.
     pub(crate) others: Vec<Run>,
+    /// What load balancing does to the central run; absent if not computed.
+    pub(crate) balancing: Option<Balancing>,
+    /// For each task the CPUs that it can wake on; empty if not computed.
+    pub(crate) wakes_on: Vec<String>,
 }
 
 /// Where it happens.
@@ -65,6 +69,9 @@ pub(crate) fn to_wire(outcome: &Outcome, scene: Scene<'_>, detail: Detail) -> v1
             .zip(0..)
             .map(|(placed, task)| task_placement(placed, task, scene.topology))
             .collect();
+        for (task, wakes_on) in each_task.iter_mut().zip(&outcome.wakes_on) {
+            task.wakes_on.clone_from(wakes_on);
+        }
         each_cpu = cpu_counts(tally, scene.load);
     }
     v1::Prediction {
@@ -79,8 +86,11 @@ pub(crate) fn to_wire(outcome: &Outcome, scene: Scene<'_>, detail: Detail) -> v1
         idle_allowed_count: count(tally.idle_allowed.len()),
         idle_allowed_range: Some(outcome.range(|tally| count(tally.idle_allowed.len()))),
         cpus_used: count(tally.tasks_on.len()),
-        cpu_use: Some(cpu_use(outcome.tallies())),
-        balancing: None,
+        cpu_use: Some(v1::CpuUse {
+            settled: outcome.balancing.as_ref().and_then(Balancing::cpu_use),
+            ..cpu_use(outcome.tallies())
+        }),
+        balancing: outcome.balancing.as_ref().map(|balancing| balancing.to_wire(scene.topology)),
         tasks: each_task,
         cpus: each_cpu,
         llcs: counts(Level::Llc),

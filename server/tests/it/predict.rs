@@ -268,3 +268,50 @@ async fn as_many_tasks_as_are_accepted() {
         assert_eq!(response.prediction.unwrap().tasks.len(), 65_536);
     }
 }
+
+/// What becomes of a pile-up later: it stands, is repaired, or is made worse.
+#[tokio::test(flavor = "multi_thread")]
+async fn load_balancing_is_told() {
+    let served = Served::start(&[]).await;
+    for (_, channel) in served.channels().await {
+        let crowd = placement(&channel).predict(turin("6.12.95")).await.unwrap().into_inner();
+        let prediction = crowd.prediction.unwrap();
+        let balancing = prediction.balancing.clone().unwrap();
+        assert_eq!(balancing.effect(), v1::balancing::Effect::LetsStand, "{balancing:?}");
+        let after = balancing.most_on_one_cpu.unwrap();
+        assert!(after.most > prediction.best_possible && balancing.takes.is_none());
+        assert!(prediction.cpu_use.unwrap().settled.unwrap() < 0.9);
+        assert!(balancing.because.ends_with('.'), "{}", balancing.because);
+
+        let fixed = placement(&channel).predict(turin("6.12.97")).await.unwrap().into_inner();
+        let fixed = fixed.prediction.unwrap();
+        assert_eq!(fixed.balancing.unwrap().effect(), v1::balancing::Effect::NothingToDo);
+        assert_eq!(fixed.cpu_use.unwrap().settled, Some(1.0));
+    }
+}
+
+/// One allowed CPU in each LLC: waking leads back to it. Which CPUs a task can wake on is told in full.
+#[tokio::test(flavor = "multi_thread")]
+async fn wake_ups_are_told() {
+    let served = Served::start(&[]).await;
+    for (_, channel) in served.channels().await {
+        let request = v1::PredictRequest {
+            tasks: 4,
+            allowed: "0,4".to_owned(),
+            origin: Some(0),
+            host: small_host(),
+            kernel: release("6.12.95"),
+            ..v1::PredictRequest::default()
+        };
+        let brief = placement(&channel).predict(request.clone()).await.unwrap().into_inner();
+        assert!(brief.prediction.unwrap().tasks.iter().all(|task| task.wakes_on.is_empty()));
+        let full = v1::PredictRequest { view: v1::view::Value::Full.into(), ..request.clone() };
+        let full = placement(&channel).predict(full).await.unwrap().into_inner();
+        assert!(full.prediction.unwrap().tasks.iter().all(|task| task.wakes_on == "0,4"));
+        let crowded = v1::PredictRequest { tasks: 5, ..request };
+        let crowded = placement(&channel).predict(crowded).await.unwrap().into_inner();
+        let alone = crowded.warnings.iter().find(|warning| warning.reason == "WAKES_ALONE");
+        let piles_up = crowded.verdict == i32::from(Verdict::PileUp);
+        assert_eq!(alone.map(|warning| warning.cpus.as_str()), piles_up.then_some("0,4"));
+    }
+}

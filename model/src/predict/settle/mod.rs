@@ -138,7 +138,9 @@ pub struct Afterwards {
 }
 
 /// Lets load balancing work on a placement, with marks seen never, as often as measured, and always.
-pub fn afterwards(host: Host<'_>, burst: &Burst<'_>, places: &[Cpu]) -> Afterwards {
+/// Nothing for kernels that balance by load.
+pub fn afterwards(host: Host<'_>, burst: &Burst<'_>, places: &[Cpu]) -> Option<Afterwards> {
+    host.profile.balance.tolerance()?;
     let run = |marks| settle(host, burst, places, Settling { marks, ..Settling::default() });
     let central = run(MarkSeen::MEASURED);
     let (never, always) = (run(MarkSeen::Never), run(MarkSeen::OneIn(1)));
@@ -148,7 +150,7 @@ pub fn afterwards(host: Host<'_>, burst: &Burst<'_>, places: &[Cpu]) -> Afterwar
     let leaks = central.effect == Effect::Repairs && never.effect != Effect::Repairs;
     let effect = if leaks { never.effect } else { central.effect };
     let hangs_on_marks = all.iter().any(|end| end.effect != central.effect);
-    Afterwards { effect, fullest: (least, most), hangs_on_marks, central }
+    Some(Afterwards { effect, fullest: (least, most), hangs_on_marks, central })
 }
 
 fn effect(before: &Tally, after: &Tally, goes_round: bool) -> Effect {

@@ -252,7 +252,8 @@ impl Attempt<'_> {
                     domain_weight: view.weight,
                     imb_numa_nr: view.imb_numa_nr,
                 };
-                self.profile.balance.tolerance().to_move(difference, &at)
+                let tolerance = self.profile.balance.tolerance();
+                tolerance.map_or(difference / 2, |tolerance| tolerance.to_move(difference, &at))
             } else {
                 difference / 2
             };

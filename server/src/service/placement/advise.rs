@@ -232,6 +232,8 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
         verdict,
         determined,
         others: Vec::new(),
+        balancing: None,
+        wakes_on: Vec::new(),
     }
 }
 

@@ -14,6 +14,10 @@ use crate::{
     },
     snapshot::Snapshot,
 };
+use berth_model::{
+    cpuset::CpuSet,
+    predict::{Host, lone_cpus},
+};
 use berth_proto::v1::{self, verdict};
 
 impl Context {
@@ -70,6 +74,10 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
     }
     let mut warnings = Warnings::default();
     warn_of_ranges(&found, &mut warnings);
+    if let Some(under) = profiles.first() {
+        let is_sure = found.iter().all(|found| found.worst().is_some_and(OfClass::is_safe));
+        warn_of_lone_cpus(under.host, &question.allowed, is_sure, &mut warnings);
+    }
     let with_origins = question.full && question.launch.origin.is_none();
     let origins = if with_origins { origins::to_wire(&found) } else { Vec::new() };
 
@@ -80,7 +88,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
         if stop.is_called() {
             return None;
         }
-        let Some(outcome) = under.worst(found) else { continue };
+        let Some(outcome) = under.worst_and_later(found) else { continue };
         let mut prediction = prediction::to_wire(&outcome, scene, Detail::Tasks);
         traces.add(under.host, question, &mut prediction);
         predictions.push(prediction);
@@ -116,6 +124,19 @@ fn warn_of_ranges(found: &[Found], warnings: &mut Warnings) {
         let said = "Load balancing may turn later tasks of this launch away from a crowded group: the ranges leave that out.";
         warnings.add("MARKS_MAY_ARISE", said);
     }
+}
+
+/// A task that sleeps and wakes stays in its LLC: what that means for a mask that leaves one CPU there.
+fn warn_of_lone_cpus(host: Host<'_>, allowed: &CpuSet, is_safe: bool, warnings: &mut Warnings) {
+    let lone = lone_cpus(host, allowed);
+    if is_safe || lone.is_empty() || allowed.len() == 1 {
+        return;
+    }
+    let said = format!(
+        "CPUs {} are alone in their LLC under this mask: a task that sleeps and wakes comes back to such a CPU however busy it is, so waking undoes no pile-up there.",
+        cpus::shorten(&lone)
+    );
+    warnings.add_about("WAKES_ALONE", said, &lone);
 }
 
 /// One verdict for all profiles: what is not safe under one is not safe.

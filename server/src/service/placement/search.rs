@@ -2,14 +2,16 @@
 //! it.
 
 use super::super::pool::Stop;
-use crate::convert::{predict::Question, prediction::Outcome};
+use crate::convert::{balancing::Balancing, predict::Question, prediction::Outcome};
 use berth_model::{
     advise::MAX_RUNS,
-    cpuset::Cpu,
+    cpuset::{Cpu, CpuSet},
     load::Load,
     predict::{
-        Burst, Host, Origin, Outlook, Parent, Run, Search, Symmetry, explore, origins, outlooks, predict,
+        Burst, Host, Origin, Outlook, Parent, Run, Search, Symmetry, afterwards, explore, origins, outlooks,
+        predict, wakes_on, worst_split,
     },
+    topology::Level,
 };
 use berth_proto::v1::verdict;
 use std::{cmp::Reverse, collections::HashMap};
@@ -17,6 +19,9 @@ use std::{cmp::Reverse, collections::HashMap};
 /// The most groups that one answer looks at to find other runs than the central ones, twice: without marks and with
 /// them.
 const MAX_LOOKS: u64 = 1 << 22;
+
+/// The most tasks of which it is told what becomes of them later.
+const MAX_SETTLED: usize = 4096;
 
 /// The most tasks that are placed in central runs, over all origins and profiles.
 const MAX_PLACEMENTS: usize = 1 << 22;
@@ -69,6 +74,11 @@ impl OfClass {
         if self.verdict == verdict::Value::NoPileUp {
             (self.verdict, self.determined) = (verdict::Value::Unknown, false);
         }
+    }
+
+    /// No run piles up.
+    pub(super) fn is_safe(&self) -> bool {
+        self.verdict == verdict::Value::NoPileUp
     }
 
     /// Greater is worse.
@@ -147,13 +157,49 @@ impl<'a> UnderProfile<'a> {
     /// All that is to be told of the worst class.
     pub(super) fn worst(&self, found: &Found) -> Option<Outcome> {
         let worst = found.worst()?;
+        let central = predict(self.host, &self.question.burst(worst.outlook.origin.cpu));
         Some(Outcome {
             profile: found.profile,
-            central: predict(self.host, &self.question.burst(worst.outlook.origin.cpu)),
             verdict: worst.verdict,
             determined: worst.determined,
             others: worst.runs().skip(1).cloned().collect(),
+            balancing: None,
+            wakes_on: Vec::new(),
+            central,
         })
+    }
+
+    /// The same with what becomes of it later: what load balancing does, and with a full answer where each task can wake.
+    pub(super) fn worst_and_later(&self, found: &Found) -> Option<Outcome> {
+        let outcome = self.worst(found)?;
+        let burst = self.question.burst(outcome.central.origin);
+        let places: Vec<Cpu> = outcome.central.tasks.iter().map(|placed| placed.cpu).collect();
+        // Not where the model does not reach, nor for more than is worth its time.
+        let balancing = (self.covered && places.len() <= MAX_SETTLED).then(|| {
+            let afterwards = afterwards(self.host, &burst, &places);
+            let split = worst_split(self.host, &self.question.allowed, self.question.tasks);
+            Balancing { afterwards, split }
+        });
+        let wakes_on = if self.question.full && places.len() <= MAX_SETTLED {
+            self.wakes_on(&places)
+        } else {
+            Vec::new()
+        };
+        Some(Outcome { balancing, wakes_on, ..outcome })
+    }
+
+    /// Where each task can wake, any other of the tasks waking it.
+    fn wakes_on(&self, places: &[Cpu]) -> Vec<String> {
+        // One waker stands for all of its LLC.
+        let topology = self.host.topology;
+        let per_llc = topology
+            .units(Level::Llc)
+            .iter()
+            .filter_map(|llc| places.iter().copied().filter(|cpu| llc.cpus.contains(*cpu)).min());
+        let wakers: CpuSet = per_llc.collect();
+        let mut known: HashMap<Cpu, String> = HashMap::new();
+        let reach = |cpu| wakes_on(self.host, &self.question.allowed, cpu, &wakers).to_string();
+        places.iter().map(|&cpu| known.entry(cpu).or_insert_with(|| reach(cpu)).clone()).collect()
     }
 
     /// The verdict takes the worse end: what piles up only with the mark piles up.
