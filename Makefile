@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test agree hostile soak lint bench load-cost
+.PHONY: help setup demo run test agree hostile soak lint bench load-cost fuzz
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -42,6 +42,9 @@ agree: ## hold the model against the plain oracle on many random cases: make agr
 soak: ## kill berthd a thousand times under sixteen clients (KILLS=n for another number); takes a quarter of an hour
 	@scripts/setup.sh rust packages
 	BERTH_KILLS=$(KILLS) cargo test --release --locked -p berthd --test it -- --nocapture kills::
+
+fuzz: ## ten minutes of each fuzz target (FUZZ_SECONDS=600); needs a nightly compiler and cargo-fuzz
+	@scripts/fuzz.sh
 
 lint: ## format, clippy, documentation, and cargo-deny if it is installed
 	@scripts/setup.sh rust packages lints

@@ -7,6 +7,7 @@ mod agree;
 mod bursts;
 mod cases;
 mod corners;
+mod corpora;
 mod docs;
 mod domains;
 mod explain;

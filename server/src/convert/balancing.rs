@@ -39,32 +39,31 @@ impl Balancing {
             because: because(afterwards),
         }
     }
-
 }
 
 /// What it does, in a sentence.
 fn because(afterwards: &Afterwards) -> String {
-        let Afterwards { central, effect, fullest: (least, most), hangs_on_marks } = afterwards;
-        let moved = match central.moves {
-            0 => "No task is moved".to_owned(),
-            1 => "1 task is moved".to_owned(),
-            moves => format!("{moves} tasks are moved"),
-        };
-        let outcome = match effect {
-            Effect::NothingToDo => "no CPU holds more than it need.".to_owned(),
-            Effect::Repairs => format!("the fullest CPU comes down to {}.", central.tally.fullest),
-            Effect::LetsStand if least == most => format!("the fullest CPU keeps {most}."),
-            Effect::LetsStand => format!("the fullest CPU keeps {least} to {most}."),
-            Effect::MakesWorse => {
-                format!(
-                    "the fullest CPU comes to {most}: groups are evened out by tasks, however few of their CPUs are allowed."
-                )
-            }
-            Effect::PingPongs => format!("and back again: the fullest CPU has {least} to {most}."),
-        };
-        let marks =
-            if *hangs_on_marks { " How far it goes hangs on marks that user space cannot read." } else { "" };
-        format!("{moved}; {outcome}{marks}")
+    let Afterwards { central, effect, fullest: (least, most), hangs_on_marks } = afterwards;
+    let moved = match central.moves {
+        0 => "No task is moved".to_owned(),
+        1 => "1 task is moved".to_owned(),
+        moves => format!("{moves} tasks are moved"),
+    };
+    let outcome = match effect {
+        Effect::NothingToDo => "no CPU holds more than it need.".to_owned(),
+        Effect::Repairs => format!("the fullest CPU comes down to {}.", central.tally.fullest),
+        Effect::LetsStand if least == most => format!("the fullest CPU keeps {most}."),
+        Effect::LetsStand => format!("the fullest CPU keeps {least} to {most}."),
+        Effect::MakesWorse => {
+            format!(
+                "the fullest CPU comes to {most}: groups are evened out by tasks, however few of their CPUs are allowed."
+            )
+        }
+        Effect::PingPongs => format!("and back again: the fullest CPU has {least} to {most}."),
+    };
+    let marks =
+        if *hangs_on_marks { " How far it goes hangs on marks that user space cannot read." } else { "" };
+    format!("{moved}; {outcome}{marks}")
 }
 
 fn to_effect(effect: Effect) -> balancing::Effect {
