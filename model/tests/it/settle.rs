@@ -21,7 +21,7 @@ fn persistent_splits() {
     let split = |profile: &Profile, tasks: u32| {
         let domains = Domains::build(&topology, profile);
         let host = Host { topology: &topology, domains: &domains, profile, load: &Load::idle() };
-        worst_split(host, topology.online(), tasks).unwrap().tasks
+        worst_split(host, topology.online(), tasks).map(|split| split.tasks)
     };
     let table: [(&str, [u32; 2], [u32; 2]); 13] = [
         ("v5.7", [8, 8], [10, 10]),
@@ -40,12 +40,13 @@ fn persistent_splits() {
     ];
     for (name, sixteen, twenty) in table {
         let profile = Profile::named(name).unwrap();
-        assert_eq!(split(profile, 16), sixteen, "{name}");
-        assert_eq!(split(profile, 20), twenty, "{name}");
+        assert_eq!(split(profile, 16).unwrap(), sixteen, "{name}");
+        assert_eq!(split(profile, 20).unwrap(), twenty, "{name}");
     }
-    // Every other profile lets some split stand too, and no task is lost in it.
+    // Every other profile lets some split stand too, and no task is lost in it. Of those that balance by load nothing is said.
     for profile in all() {
-        assert_eq!(split(profile, 16).iter().sum::<u32>(), 16, "{}", profile.name);
+        let tasks = split(profile, 16).map(|tasks| tasks.iter().sum::<u32>());
+        assert_eq!(tasks, profile.balance.tolerance().map(|_| 16), "{}", profile.name);
     }
 }
 
