@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test agree hostile soak lint bench load-cost fuzz
+.PHONY: help setup demo run test agree hostile soak lint bench load-cost fidelity fuzz
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -58,3 +58,11 @@ load-cost: ## what measuring the load costs with 20,000 live threads, and on 640
 	@scripts/setup.sh rust packages
 	cargo build --release --locked -p berthd --bins --examples
 	$${CARGO_TARGET_DIR:-target}/release/examples/load_cost
+
+# For `make fidelity`: a folder with other records; further flags, such as -v.
+RECORDS ?=
+FLAGS ?=
+
+fidelity: ## hold the model against records of real kernels, and print how well it does
+	@scripts/setup.sh rust packages
+	cargo run --locked -q -p berth-fidelity -- $(FLAGS) $(RECORDS)

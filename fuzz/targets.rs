@@ -5,7 +5,7 @@ use berth_model::{
     Cpu, CpuSet,
     domains::{Domains, chains},
     load::{CpuLoad, Load},
-    predict::{Burst, Children, Entry, Host, Parent, Settling, place, predict, settle},
+    predict::{Burst, Children, Entry, Host, Marks, Parent, Settling, Weight, place, predict, settle},
     profile::{self, KernelIdentity, Profile},
     topology::{Description, NodeDescription, Processor, PuDescription, Topology},
 };
@@ -110,11 +110,15 @@ pub(crate) fn topologies(bytes: &[u8]) {
     }
     let parent = [Parent::Waits, Parent::Runs, Parent::IsTask, Parent::Sleeps][usize::from(bytes.next() % 4)];
     let entry = [Entry::Fork, Entry::Exec][usize::from(bytes.next() % 2)];
-    let children = [Children::JustStarted, Children::LongRunning, Children::Asleep, Children::OfLightParent]
-        [usize::from(bytes.next() % 4)];
+    let launch = bytes.next();
+    let children = [Children::Running, Children::Asleep][usize::from(launch % 4 == 2)];
+    let parent_weight = [Weight::Fresh, Weight::Settled, Weight::Light][usize::from(launch % 3)];
+    let gap = [0, 100, 30_000][usize::from(launch / 4 % 3)];
+    let marks = [Marks::Never, Marks::Expected, Marks::AtOnce][usize::from(launch / 16 % 3)];
     let tasks = u32::from(bytes.next() % 64) + 1;
     let host = Host { topology: &topology, domains: &domains, profile, load: &load };
-    let burst = Burst { parent, entry, children, ..Burst::forks(&allowed, tasks, origin) };
+    let frozen = Burst::forks(&allowed, tasks, origin);
+    let burst = Burst { parent, entry, children, parent_weight, gap, marks, ..frozen };
     let places = place(host, &burst);
     assert_eq!(places.len(), tasks as usize);
     let own = usize::from(parent == Parent::IsTask);

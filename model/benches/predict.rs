@@ -16,7 +16,7 @@ use berth_model::{
     advise::{Form, Kernel, Launch, Policy, Request, Smt, advise},
     domains::Domains,
     load::Load,
-    predict::{Burst, Host, Symmetry, place},
+    predict::{Burst, Host, Markable, Symmetry, place},
     profile::Profile,
     topology::{Shape, Topology},
 };
@@ -108,6 +108,7 @@ impl Bench {
             can_apply: &[Form::Mask, Form::Split, Form::PerTask],
             single_cpus: false,
             kept: false,
+            marks: Markable::Crowded,
             with_margin: false,
         });
         advice.unwrap().parts.len()

@@ -103,6 +103,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         kernels: request.kernels,
         load: request.load,
         launch: request.launch,
+        marks: request.marks,
         any_shape,
     };
 

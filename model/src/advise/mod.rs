@@ -15,7 +15,7 @@ use crate::{
     cpuset::{Cpu, CpuSet},
     domains::Domains,
     load::Load,
-    predict::{Burst, Entry, Parent, Symmetry},
+    predict::{Burst, Entry, GAP, Markable, Parent, Symmetry, Weight},
     profile::Profile,
     topology::Topology,
 };
@@ -69,7 +69,13 @@ pub struct Launch {
 impl Launch {
     /// A burst of this launch.
     pub fn burst<'a>(&self, allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Burst<'a> {
-        Burst { parent: self.parent, entry: self.entry, ..Burst::forks(allowed, tasks, origin) }
+        Burst {
+            parent: self.parent,
+            entry: self.entry,
+            gap: GAP,
+            parent_weight: Weight::Light,
+            ..Burst::forks(allowed, tasks, origin)
+        }
     }
 }
 
@@ -102,6 +108,9 @@ pub struct Request<'a> {
     pub single_cpus: bool,
     /// Whether the CPUs of the placement are kept for the tasks. Then no form is wider: others are given the rest.
     pub kept: bool,
+    /// Which groups a proof takes as possibly marked as imbalanced: [`Markable::Any`] if pinned tasks of others have run
+    /// of late.
+    pub marks: Markable,
     /// Whether to look for the margin of the advice.
     pub with_margin: bool,
 }

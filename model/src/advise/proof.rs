@@ -5,7 +5,7 @@ use super::{Kernel, Launch, Part};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Burst, Children, Explored, Host, Run, Search, explore, look, origins},
+    predict::{Explored, Host, Markable, Run, Search, explore, look, origins},
     topology::Topology,
 };
 use std::collections::HashSet;
@@ -40,8 +40,6 @@ pub struct Failure {
     pub profile: &'static str,
     /// The CPU that the parent was on.
     pub origin: Cpu,
-    /// What the tasks did as the next was placed.
-    pub children: Children,
     /// Index of the part.
     pub part: usize,
     /// The run of that part's tasks.
@@ -78,7 +76,7 @@ impl Proof {
     /// Takes a proof back for a run of all parts together.
     pub(super) fn refute(&mut self, profile: &'static str, origin: Cpu, run: Run) {
         self.outcome = Outcome::Unsafe;
-        self.failure = Some(Failure { profile, origin, children: Children::JustStarted, part: 0, run });
+        self.failure = Some(Failure { profile, origin, part: 0, run });
     }
 
     /// Whether no run piles up.
@@ -94,6 +92,8 @@ pub(super) struct Prover<'a> {
     pub(super) kernels: &'a [Kernel<'a>],
     pub(super) load: &'a Load,
     pub(super) launch: Launch,
+    /// Which groups may be marked as imbalanced.
+    pub(super) marks: Markable,
     /// Every end of a run that does not pile up is accepted.
     pub(super) any_shape: bool,
 }
@@ -221,27 +221,26 @@ impl Prover<'_> {
         };
         for origin in starts {
             work.origins.insert(origin);
-            for children in [Children::JustStarted, Children::OfLightParent, Children::LongRunning] {
-                let burst = Burst { children, ..self.launch.burst(&part.cpus, part.tasks, origin) };
-                let search = Search {
-                    marks: true,
-                    stop_at_pile_up: true,
-                    runs: MAX_RUNS.saturating_sub(work.runs),
-                    looks: MAX_LOOKS.saturating_sub(work.looks),
-                };
-                let explored = explore(host, &burst, kernel.symmetry, search);
-                work.runs += explored.runs;
-                work.looks += explored.looks;
-                let Explored { ends, refused, complete, .. } = explored;
-                work.cut |= !complete;
-                if let Some(run) = refused.or_else(|| ends.into_iter().find(|run| !accept(part, run))) {
-                    let profile = kernel.profile.name;
-                    work.failure = Some(Failure { profile, origin, children, part: index, run });
-                    return false;
-                }
-                if work.cut {
-                    return false;
-                }
+            let burst = self.launch.burst(&part.cpus, part.tasks, origin);
+            let search = Search {
+                marks: self.marks,
+                weights: true,
+                stop_at_pile_up: true,
+                runs: MAX_RUNS.saturating_sub(work.runs),
+                looks: MAX_LOOKS.saturating_sub(work.looks),
+            };
+            let explored = explore(host, &burst, kernel.symmetry, search);
+            work.runs += explored.runs;
+            work.looks += explored.looks;
+            let Explored { ends, refused, complete, .. } = explored;
+            work.cut |= !complete;
+            if let Some(run) = refused.or_else(|| ends.into_iter().find(|run| !accept(part, run))) {
+                let profile = kernel.profile.name;
+                work.failure = Some(Failure { profile, origin, part: index, run });
+                return false;
+            }
+            if work.cut {
+                return false;
             }
         }
         true

@@ -55,8 +55,13 @@ impl Domains {
             let cpu = u32::try_from(index).ok().and_then(Cpu::try_new)?;
             topology.unit_of(Level::Node, cpu).and_then(|unit| u32::try_from(unit).ok())
         };
+        let mut prefers_siblings = vec![false; groups.len()];
+        for domain in &shared.items {
+            prefers_siblings[domain.span as usize] |= domain.flags.prefer_sibling;
+        }
         Self {
             weights: sets.weights,
+            prefers_siblings,
             groups,
             shared: shared.items,
             rings: rings.pool,

@@ -116,6 +116,8 @@ pub struct Domains {
     groups: Vec<CpuSet>,
     /// How many CPUs each group has, side by side for the placement loop.
     weights: Vec<u32>,
+    /// For each group whether the domains that it is the span of prefer siblings.
+    prefers_siblings: Vec<bool>,
     shared: Vec<Shared>,
     /// Indices of groups, ring after ring.
     rings: Vec<u32>,
@@ -158,6 +160,11 @@ impl Domains {
     pub(crate) fn groups_of(&self, cpu: Cpu) -> &[u32] {
         let range = self.member_of.get(cpu.index()).cloned().unwrap_or(0..0);
         &self.memberships[range.start as usize..range.end as usize]
+    }
+
+    /// Whether load balancing inside the group, as the span of a domain, evens out tasks rather than idle CPUs.
+    pub(crate) fn prefers_siblings(&self, group: u32) -> bool {
+        self.prefers_siblings[group as usize]
     }
 
     fn ring(&self, Ring { start, len, .. }: Ring) -> &[u32] {

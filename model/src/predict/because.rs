@@ -3,7 +3,8 @@
 use super::{
     by_load::{BySpare, Margins, Survey},
     group::{Candidate, Decision, GroupType, Reason, Task},
-    state::{GroupStats, SCALE, State},
+    queue::SCALE,
+    state::{GroupStats, State},
 };
 use crate::{cpuset::Cpu, domains::View, profile::NumaForkRule};
 

@@ -2,7 +2,8 @@
 
 use super::{
     group::{Choices, Decision, Reason, Task, for_each_candidate},
-    state::{GroupStats, SCALE, State},
+    queue::SCALE,
+    state::{GroupStats, State},
 };
 use crate::{cpuset::Cpu, domains::View};
 
@@ -68,7 +69,7 @@ pub(crate) struct Survey {
 impl Survey {
     pub(crate) fn new(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> Self {
         let mut seen: Vec<(u32, GroupStats, bool)> = Vec::with_capacity(domain.ring.len());
-        for_each_candidate(state, domain, cpu, |candidate, is_local| {
+        for_each_candidate(state, domain, cpu, |_, candidate, is_local| {
             seen.push((candidate.group, candidate.stats, is_local));
         });
         let mut survey = Self::default();
@@ -128,7 +129,7 @@ pub(crate) struct BySpare {
 /// The capacity that the group's emptiest CPU has left.
 fn most_spare(state: &State<'_>, group: u32) -> u32 {
     let cpus = state.domains.groups()[group as usize].iter();
-    cpus.map(|cpu| SCALE.saturating_sub(state.queue(cpu).util)).max().unwrap_or(0)
+    cpus.map(|cpu| SCALE.saturating_sub(state.util_of(cpu))).max().unwrap_or(0)
 }
 
 /// The group to go to, or `None` to stay where `cpu` is.

@@ -1,8 +1,8 @@
 //! Every run that a burst may take where user space cannot see what decides.
 
 use super::{
-    Burst, Children, Host, Symmetry, Tally,
-    group::Ties,
+    Burst, Children, Host, Markable, Symmetry, Tally, Weight,
+    group::Open,
     place,
     state::State,
     symmetry::{Picture, Told},
@@ -23,7 +23,9 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Search {
     /// With the imbalance mark and without it wherever it can arise, or without it only.
-    pub marks: bool,
+    pub marks: Markable,
+    /// For however long the tasks have run, or as the burst's clock says.
+    pub weights: bool,
     /// Stop at the first run that piles up.
     pub stop_at_pile_up: bool,
     /// The most runs to follow at a time.
@@ -68,7 +70,9 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
         return ended(1, 0, None);
     }
     let walk = burst.walk();
-    let state = burst.start(host);
+    // Open weights are least at the start: nothing has run yet, and no time passes.
+    let (weight, gap) = if search.weights { (Weight::Light, 0) } else { (Weight::Fresh, burst.gap) };
+    let state = burst.start(host, weight);
     let picture = symmetry.picture(&state, Told { origin: Some(burst.origin), ..burst.told() });
     let bounds = burst.bounds(host);
     let mut trail = Trail::default();
@@ -84,8 +88,8 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
                 return ended(runs, looks, None);
             }
             let picture = &branch.picture;
-            let mut cpus =
-                walk.outcomes(&mut branch.state, Ties::Any, search.marks, |_, cpus| picture.narrow(cpus));
+            let open = Open { ring_order: true, marks: search.marks, weights: search.weights };
+            let mut cpus = walk.outcomes(&mut branch.state, open, |_, cpus| picture.narrow(cpus));
             picture.narrow(&mut cpus);
             // Copying a branch costs about as much as looking at an eighth of the host's CPUs.
             let copies = cpus.len().saturating_sub(1) * host.topology.cpu_limit() / 8;
@@ -98,6 +102,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
                 let Some(mut taken) = taken else { continue };
                 taken.last = Some(trail.step(taken.last, cpu));
                 burst.children.start_on(cpu, &mut taken.state);
+                taken.state.advance(gap);
                 taken.picture.update(&taken.state, cpu);
                 // Tasks do not move during a burst, so a pile-up that has begun stays.
                 let tasks = taken.state.queue(cpu).tasks + host.load.asleep(cpu);
@@ -154,6 +159,7 @@ fn finish(host: Host<'_>, burst: &Burst<'_>, mut branch: Branch<'_>, trail: &Tra
     while places.len() < burst.tasks as usize {
         let cpu = walk.place(&mut branch.state);
         burst.children.start_on(cpu, &mut branch.state);
+        branch.state.advance(burst.gap);
         places.push(cpu);
     }
     let tally = burst.tally(host, &places);

@@ -2,7 +2,9 @@
 
 use super::{
     by_load,
-    state::{GroupStats, SCALE, State},
+    mark::Markable,
+    queue::{SCALE, full},
+    state::{GroupStats, State},
 };
 use crate::{
     cpuset::Cpu,
@@ -25,6 +27,8 @@ pub enum GroupType {
 }
 
 impl GroupType {
+    const ALL: [Self; 4] = [Self::HasSpare, Self::FullyBusy, Self::Imbalanced, Self::Overloaded];
+
     /// Groups of this type are told apart by their load.
     pub(super) fn compares_load(self) -> bool {
         matches!(self, Self::FullyBusy | Self::Overloaded)
@@ -37,6 +41,8 @@ pub(crate) struct Candidate {
     pub(crate) group: u32,
     pub(crate) stats: GroupStats,
     pub(crate) group_type: GroupType,
+    /// What it has become once its tasks have run for long; never less.
+    settles_as: GroupType,
     /// Load per capacity, for the types that are told apart by it; 0 for the others.
     pub(crate) avg_load: u64,
 }
@@ -44,13 +50,39 @@ pub(crate) struct Candidate {
 impl Candidate {
     fn new(state: &State<'_>, group: u32, stats: GroupStats, imbalance_pct: u32) -> Self {
         let weight = state.weight(group, &stats);
-        let group_type = classify(&stats, weight, imbalance_pct, state.profile.group_runnable);
-        let avg_load = if group_type.compares_load() { u64::from(stats.load / weight.max(1)) } else { 0 };
-        Self { group, stats, group_type, avg_load }
+        let (mut group_type, mut settles_as) = (GroupType::HasSpare, GroupType::HasSpare);
+        if stats.tasks >= weight {
+            let with_runnable = state.profile.group_runnable;
+            let type_at = |util, runnable: u64| {
+                classify(stats.tasks, util, with_runnable.then_some(runnable), weight, imbalance_pct)
+            };
+            group_type = type_at(state.util(&stats), state.runnable(&stats));
+            settles_as = type_at(full(stats.busy), full(stats.tasks));
+        }
+        if state.is_marked(group) {
+            group_type = group_type.max(GroupType::Imbalanced);
+        }
+        Self { group, stats, group_type, settles_as: settles_as.max(group_type), avg_load: 0 }
+            .of_type(group_type, weight)
     }
 
-    fn marked(self) -> Self {
-        Self { group_type: self.group_type.max(GroupType::Imbalanced), ..self }
+    fn of_type(self, group_type: GroupType, weight: u32) -> Self {
+        let avg_load =
+            if group_type.compares_load() { u64::from(self.stats.load / weight.max(1)) } else { 0 };
+        Self { group_type, avg_load, ..self }
+    }
+
+    /// Itself with each type that it may have, from the emptiest: for however long its tasks have run, with the mark and
+    /// without.
+    fn forms(self, state: &State<'_>, open: Open) -> impl Iterator<Item = Self> + use<> {
+        let may_be_marked = state.may_be_marked(self.group, open.marks);
+        let weight = state.weight(self.group, &self.stats);
+        let (least, most) = (self.group_type, if open.weights { self.settles_as } else { self.group_type });
+        let may_be = move |group_type: GroupType| match group_type {
+            GroupType::Imbalanced => least == group_type || may_be_marked && least < group_type,
+            other => least <= other && other <= most,
+        };
+        GroupType::ALL.into_iter().filter(move |&t| may_be(t)).map(move |t| self.of_type(t, weight))
     }
 
     /// Lower is better; equal for groups that user space cannot tell apart.
@@ -69,10 +101,12 @@ impl Candidate {
 
     /// Whether this group replaces the best one so far.
     #[doc(alias = "update_pick_idlest")]
-    fn beats(&self, best: &Self, tie: TieRule) -> bool {
+    fn beats(&self, best: &Self, state: &State<'_>) -> bool {
         let (ours, theirs) = (self.rank(), best.rank());
-        let utilisation_decides = tie == TieRule::Utilisation && self.group_type == GroupType::HasSpare;
-        ours < theirs || (ours == theirs && utilisation_decides && self.stats.util < best.stats.util)
+        let utilisation_decides =
+            state.profile.tie == TieRule::Utilisation && self.group_type == GroupType::HasSpare;
+        ours < theirs
+            || (ours == theirs && utilisation_decides && state.util(&self.stats) < state.util(&best.stats))
     }
 }
 
@@ -80,26 +114,16 @@ impl Candidate {
 #[doc(alias = "group_classify")]
 #[doc(alias = "group_is_overloaded")]
 #[doc(alias = "group_has_capacity")]
-fn classify(stats: &GroupStats, weight: u32, imbalance_pct: u32, with_runnable: bool) -> GroupType {
-    if stats.tasks < weight {
-        return GroupType::HasSpare;
-    }
-    let capacity = u64::from(weight) * u64::from(SCALE);
-    let (pct, util) = (u64::from(imbalance_pct), u64::from(stats.util));
-    let waits = with_runnable && capacity * pct < u64::from(stats.runnable) * 100;
-    if stats.tasks > weight && (capacity * 100 < util * pct || waits) {
+fn classify(tasks: u32, util: u64, runnable: Option<u64>, weight: u32, imbalance_pct: u32) -> GroupType {
+    let (capacity, pct) = (full(weight), u64::from(imbalance_pct));
+    let waits = runnable.is_some_and(|runnable| capacity * pct < runnable * 100);
+    if tasks > weight && (capacity * 100 < util * pct || waits) {
         GroupType::Overloaded
-    } else if !waits && capacity * 100 > util * pct {
+    } else if tasks < weight || !waits && capacity * 100 > util * pct {
         GroupType::HasSpare
     } else {
         GroupType::FullyBusy
     }
-}
-
-/// The groups of a domain that may hold the task: the one that holds `cpu`, and the others in ring order.
-struct Survey {
-    local: Option<Candidate>,
-    others: Vec<Candidate>,
 }
 
 /// What of the task itself bears on the choice of a group.
@@ -168,12 +192,11 @@ pub(crate) fn local_and_idlest(
     domain: View<'_>,
     cpu: Cpu,
 ) -> (Option<Candidate>, Option<Candidate>) {
-    let tie = state.profile.tie;
     let (mut local, mut idlest): (Option<Candidate>, Option<Candidate>) = (None, None);
-    for_each_candidate(state, domain, cpu, |candidate, is_local| {
+    for_each_candidate(state, domain, cpu, |state, candidate, is_local| {
         if is_local {
             local = Some(candidate);
-        } else if idlest.is_none_or(|best| candidate.beats(&best, tie)) {
+        } else if idlest.is_none_or(|best| candidate.beats(&best, state)) {
             idlest = Some(candidate);
         }
     });
@@ -185,7 +208,7 @@ pub(super) fn for_each_candidate(
     state: &mut State<'_>,
     domain: View<'_>,
     cpu: Cpu,
-    mut take: impl FnMut(Candidate, bool),
+    mut take: impl FnMut(&State<'_>, Candidate, bool),
 ) {
     state.note_looks(domain.ring.len());
     for (position, &group) in domain.ring.iter().enumerate() {
@@ -196,7 +219,8 @@ pub(super) fn for_each_candidate(
         // The ring starts with the CPU's own group; where groups overlap, later ones may hold the CPU too.
         let is_local =
             position == 0 || (domain.overlaps && state.domains.groups()[group as usize].contains(cpu));
-        take(Candidate::new(state, group, stats, domain.imbalance_pct), is_local);
+        let candidate = Candidate::new(state, group, stats, domain.imbalance_pct);
+        take(state, candidate, is_local);
     }
 }
 
@@ -211,7 +235,7 @@ pub(super) struct Seen {
 /// Every group in ring order, with what is seen of those that have allowed CPUs.
 pub(super) fn candidates(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> Vec<(u32, Option<Seen>)> {
     let mut all: Vec<(u32, Option<Seen>)> = domain.ring.iter().map(|&group| (group, None)).collect();
-    for_each_candidate(state, domain, cpu, |candidate, is_local| {
+    for_each_candidate(state, domain, cpu, |_, candidate, is_local| {
         if let Some((_, seen)) = all.iter_mut().find(|(group, _)| *group == candidate.group) {
             *seen = Some(Seen { candidate, is_local });
         }
@@ -239,64 +263,54 @@ impl Choices {
     }
 }
 
-/// What decides between groups that look equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ties {
-    /// As the profile has it: ring order decides where the kernel looks at nothing else.
-    AsKernel,
-    /// Anything: for states that stand for their mirror images, which have other ring orders.
-    Any,
+/// What is taken as open that user space cannot see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Open {
+    /// Which of several equal groups, even where the kernel goes by ring order: for states that stand for their mirror
+    /// images, which have other ring orders.
+    pub(crate) ring_order: bool,
+    /// Which groups may have the imbalance mark.
+    pub(crate) marks: Markable,
+    /// For how long the tasks have run.
+    pub(crate) weights: bool,
 }
 
-/// Every group that the kernel may pick: ties count as open, and with `marks` so does the imbalance mark of each
-/// group that can have one.
+/// Every group that the kernel may pick, whichever of several equal groups it takes, and whatever else is open.
 pub(crate) fn group_choices(
     state: &mut State<'_>,
     domain: View<'_>,
     cpu: Cpu,
     task: Task,
-    ties: Ties,
-    marks: bool,
+    open: Open,
 ) -> Choices {
     if state.profile.numa_fork == NumaForkRule::ByLoad {
         return by_load::choices(state, domain, cpu, task);
     }
-    let mut survey = Survey { local: None, others: Vec::new() };
-    for_each_candidate(state, domain, cpu, |candidate, is_local| {
-        if is_local { survey.local = Some(candidate) } else { survey.others.push(candidate) }
+    let (mut local, mut others) = (None, Vec::with_capacity(domain.ring.len()));
+    for_each_candidate(state, domain, cpu, |state, candidate, is_local| {
+        let forms: Vec<Candidate> = candidate.forms(state, open).collect();
+        if is_local { local = Some(forms) } else { others.push(forms) }
     });
-    let Survey { local, mut others } = survey;
-    let first_wins = ties == Ties::AsKernel && state.profile.tie == TieRule::First;
+    let in_ring_order = state.profile.tie == TieRule::First && open == Open::default();
     let mut choices = Choices { stay: others.is_empty(), groups: Vec::new() };
-    let may_be_marked = |state: &State<'_>, c: &Candidate| marks && state.can_be_marked(c.group);
-    let mut locals = vec![local];
-    if let Some(local) = local.filter(|local| may_be_marked(state, local)) {
-        locals.push(Some(local.marked()));
-    }
-    others.sort_by_key(Candidate::rank);
-    let decide = |local: &Option<Candidate>, other: &Candidate| {
-        decide(state, domain, cpu, task, local.as_ref(), Some(other))
-    };
-    for local in &locals {
-        let mut all_marked = !others.is_empty();
-        let mut rest = others.as_slice();
-        // Best rank first; a rank's groups can be passed over only if each of them can be marked.
-        while let Some(first) = rest.first() {
-            let (tied, worse) = rest.split_at(rest.partition_point(|c| c.rank() == first.rank()));
-            let shown = if first_wins && !marks { 1 } else { tied.len() };
-            for candidate in &tied[..shown] {
-                choices.add(decide(local, candidate), candidate.group);
+    let locals: Vec<Option<&Candidate>> =
+        local.as_ref().map_or_else(|| vec![None], |forms| forms.iter().map(Some).collect());
+    // A group can be the best with a form if every other one has a form that is no better.
+    let worst: Vec<_> = others.iter().map(|forms| forms.last().map(Candidate::rank)).collect();
+    for (index, forms) in others.iter().enumerate() {
+        let rest =
+            worst.iter().enumerate().filter(|&(other, _)| other != index).filter_map(|(_, &rank)| rank);
+        let bound = rest.min();
+        let mut may_win =
+            forms.iter().filter(|form| bound.is_none_or(|bound| form.rank() <= bound)).peekable();
+        let wins = may_win.peek().is_some();
+        for form in may_win {
+            for &local in &locals {
+                choices.add(decide(state, domain, cpu, task, local, Some(form)), form.group);
             }
-            if !tied.iter().all(|c| may_be_marked(state, c)) {
-                all_marked = false;
-                break;
-            }
-            rest = worse;
         }
-        if all_marked {
-            for candidate in &others {
-                choices.add(decide(local, &candidate.marked()), candidate.group);
-            }
+        if in_ring_order && wins {
+            break;
         }
     }
     choices

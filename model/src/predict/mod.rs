@@ -1,14 +1,19 @@
 //! Where a kernel puts new tasks: a burst of forks or execs under an affinity mask, placed one after another.
 //!
-//! Time stands still during a burst: each task is counted at once, before the next is placed, and nothing sleeps,
-//! ends or is moved in between. [`predict`] gives the central run, in which equally idle CPUs are taken from the
+//! Each task is counted at once, before the next is placed, and nothing sleeps, ends or is moved in between. What does
+//! change with time is how much the kernel thinks of each task, and which groups load balancing has marked: a burst
+//! has a clock, which may stand still. [`predict`] gives the central run, in which equally idle CPUs are taken from the
 //! lowest number up, and says for each task what of its place is determined and what is noise.
 
 mod because;
 mod by_load;
+mod clock;
 mod explore;
 mod group;
+mod mark;
 mod origins;
+mod queue;
+mod replay;
 mod settle;
 mod state;
 mod symmetry;
@@ -20,7 +25,9 @@ mod walk;
 
 pub use explore::{Explored, Run, Search, explore};
 pub use group::GroupType;
+pub use mark::{Markable, Marks};
 pub use origins::{Origin, Outlook, look, origins, outlooks};
+pub use replay::Replay;
 pub use settle::{Afterwards, Effect, MarkSeen, Settled, Settling, Split, afterwards, settle, worst_split};
 pub use symmetry::Symmetry;
 pub use tally::{Tally, best_fullest};
@@ -35,8 +42,9 @@ use crate::{
     profile::Profile,
     topology::{Level, Topology},
 };
-use group::{Task, Ties};
-use state::{SCALE, State};
+use group::{Open, Task};
+use queue::SCALE;
+use state::State;
 use symmetry::Told;
 use tally::Bounds;
 use walk::Walk;
@@ -59,32 +67,39 @@ pub enum Parent {
 /// What a new task does as the next is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Children {
-    /// It runs, and has just begun: the burst is short.
+    /// It runs.
     #[default]
-    JustStarted,
-    /// The same, and the parent has hardly run, as one that mostly sleeps: its CPU looks less used than it is.
-    OfLightParent,
-    /// It runs, and has run for long: the burst is slow.
-    LongRunning,
+    Running,
     /// It blocked at once, so that the next placement does not see it.
     Asleep,
 }
 
 impl Children {
     fn start_on(self, cpu: Cpu, state: &mut State<'_>) {
-        match self {
-            Self::JustStarted | Self::OfLightParent => state.add_fresh(cpu),
-            Self::LongRunning => state.add_settled(cpu),
-            Self::Asleep => {}
+        if self == Self::Running {
+            state.add_fresh(cpu);
         }
     }
+}
 
-    /// But for a light one, the parent has run about as long as its first child.
-    fn add_parent(self, cpu: Cpu, state: &mut State<'_>) {
+/// For how long a task has run: what it weighs in the averages that the kernel keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Weight {
+    /// It was just forked.
+    #[default]
+    Fresh,
+    /// It has hardly run, as a launcher that mostly sleeps: its CPU looks less used than it is.
+    Light,
+    /// It has run for long.
+    Settled,
+}
+
+impl Weight {
+    fn add(self, cpu: Cpu, state: &mut State<'_>) {
         match self {
-            Self::JustStarted | Self::Asleep => state.add_fresh(cpu),
-            Self::OfLightParent => state.add_light(cpu),
-            Self::LongRunning => state.add_settled(cpu),
+            Self::Fresh => state.add_fresh(cpu),
+            Self::Light => state.add_light(cpu),
+            Self::Settled => state.add_settled(cpu),
         }
     }
 }
@@ -117,6 +132,14 @@ pub struct Burst<'a> {
     pub entry: Entry,
     /// What a new task does as the next is placed.
     pub children: Children,
+    /// Time between two placements, in microseconds; 0 if the clock is frozen.
+    pub gap: u64,
+    /// What the parent weighs at the start.
+    pub parent_weight: Weight,
+    /// What of the imbalance mark the burst meets.
+    pub marks: Marks,
+    /// Whether that is the central case only, and runs with other marks belong to what may come.
+    pub marks_open: bool,
     /// What is known of idle CPUs, by CPU number; CPUs beyond its end are as [`IdleCpu::default`].
     pub idle: &'a [IdleCpu],
     /// The NUMA node that the tasks prefer already, as an index into the topology's [`Level::Node`] units: threads of a
@@ -126,17 +149,34 @@ pub struct Burst<'a> {
 }
 
 impl<'a> Burst<'a> {
-    /// Forks by a launcher, of tasks that run at once.
+    /// Forks by a launcher, of tasks that run at once, by the rules alone: no time passes and no group is marked.
     pub fn forks(allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Self {
-        let (parent, entry, children) = (Parent::Waits, Entry::Fork, Children::JustStarted);
-        Self { allowed, tasks, origin, parent, entry, children, idle: &[], preferred_node: None }
+        Self {
+            allowed,
+            tasks,
+            origin,
+            parent: Parent::Waits,
+            entry: Entry::Fork,
+            children: Children::Running,
+            gap: 0,
+            parent_weight: Weight::Fresh,
+            marks: Marks::Never,
+            marks_open: true,
+            idle: &[],
+            preferred_node: None,
+        }
+    }
+
+    /// The same burst by the rules alone.
+    pub fn frozen(&self) -> Self {
+        Self { gap: 0, marks: Marks::Never, ..*self }
     }
 
     fn walk(&self) -> Walk<'a> {
-        let exec_util = match (self.entry, self.children) {
+        let exec_util = match (self.entry, self.parent_weight) {
             (Entry::Fork, _) => None,
-            (Entry::Exec, Children::LongRunning) => Some(SCALE),
-            (Entry::Exec, _) => Some(SCALE / 2),
+            (Entry::Exec, Weight::Settled) => Some(SCALE),
+            (Entry::Exec, Weight::Fresh | Weight::Light) => Some(SCALE / 2),
         };
         let task = Task { preferred_node: self.preferred_node, exec_util };
         Walk { origin: self.origin, entry: self.entry, task, idle: self.idle }
@@ -148,13 +188,13 @@ impl<'a> Burst<'a> {
     }
 
     /// The counters before the first placement.
-    fn start<'s>(&self, host: Host<'s>) -> State<'s>
+    fn start<'s>(&self, host: Host<'s>, parent: Weight) -> State<'s>
     where
         'a: 's,
     {
-        let mut state = State::new(host.domains, host.profile, host.load, self.allowed);
+        let mut state = State::new(host.domains, host.profile, host.load, self.allowed, self.marks);
         if self.parent != Parent::Sleeps {
-            self.children.add_parent(self.origin, &mut state);
+            parent.add(self.origin, &mut state);
         }
         state
     }
@@ -220,16 +260,55 @@ pub fn place(host: Host<'_>, burst: &Burst<'_>) -> Vec<Cpu> {
         places.splice(..burst.placed_at_start().iter().len(), burst.placed_at_start());
         return places;
     }
-    let (walk, mut state) = (burst.walk(), burst.start(host));
+    let (walk, mut state) = (burst.walk(), burst.start(host, burst.parent_weight));
     let mut places = Vec::with_capacity(burst.tasks as usize);
     places.extend(burst.placed_at_start());
     for _ in 0..burst.placements() {
         let cpu = walk.place(&mut state);
         burst.children.start_on(cpu, &mut state);
+        state.advance(burst.gap);
         places.push(cpu);
     }
     places
 }
+
+/// Where and when load balancing could mark a group during a burst.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MarkOutlook {
+    /// Index of the first task that is placed while there is a reason.
+    pub from_task: u32,
+    /// The CPUs of the first group that could be marked.
+    pub group: CpuSet,
+    /// The share of the later placements that is expected to meet a mark, 0 to 1.
+    pub expected_share: f64,
+}
+
+/// Where and when the burst gives load balancing a reason for its mark; `None` if it never does.
+pub fn mark_outlook(host: Host<'_>, burst: &Burst<'_>) -> Option<MarkOutlook> {
+    let burst = Burst { marks: Marks::Expected, ..*burst };
+    if burst.allowed.len() == 1 || burst.children == Children::Asleep {
+        return None;
+    }
+    let (walk, mut state) = (burst.walk(), burst.start(host, burst.parent_weight));
+    let placed = u32::from(burst.placed_at_start().is_some());
+    let (mut first, mut later, mut met) = (None, 0_u32, 0_u32);
+    for task in placed..burst.tasks {
+        if first.is_some() {
+            later += 1;
+            met += u32::from(state.board().any_is_set());
+        }
+        let cpu = walk.place(&mut state);
+        burst.children.start_on(cpu, &mut state);
+        state.advance(burst.gap);
+        first = first.or_else(|| state.board().first_active().map(|group| (task + 1, group)));
+    }
+    let (from_task, group) = first.filter(|&(from_task, _)| from_task < burst.tasks)?;
+    let group = host.domains.groups()[group as usize].clone();
+    Some(MarkOutlook { from_task, group, expected_share: f64::from(met) / f64::from(later.max(1)) })
+}
+
+/// The time between two forks of a launcher that does nothing else, in microseconds, as real kernels were seen to need.
+pub const GAP: u64 = 100;
 
 /// The most tasks whose places are looked at for what is determined of them. What comes later in so large a burst
 /// depends on too much that cannot be seen, and counts as noise.
@@ -243,18 +322,15 @@ pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
         let tasks = places.iter().map(|&cpu| Placed { cpu, determined }).collect();
         return Prediction { origin: burst.origin, tasks, tally: burst.tally(host, &places) };
     }
-    let (walk, mut state) = (burst.walk(), burst.start(host));
+    let (walk, mut state) = (burst.walk(), burst.start(host, burst.parent_weight));
     let everywhere = host.topology.online();
     let certain = Determined { cpu: true, llc: true, node: true, package: true };
     let mut tasks: Vec<Placed> =
         burst.placed_at_start().into_iter().map(|cpu| Placed { cpu, determined: certain }).collect();
     for index in 0..burst.placements() as usize {
         let examined = index < EXAMINED;
-        let open = if examined {
-            walk.outcomes(&mut state, Ties::AsKernel, false, |_, _| {})
-        } else {
-            everywhere.clone()
-        };
+        let open =
+            if examined { walk.outcomes(&mut state, Open::default(), |_, _| {}) } else { everywhere.clone() };
         let cpu = walk.place(&mut state);
         let inside = |level: Level| host.topology.span(level, cpu).is_some_and(|span| open.is_subset(span));
         let determined = Determined {
@@ -264,6 +340,7 @@ pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
             package: inside(Level::Package),
         };
         burst.children.start_on(cpu, &mut state);
+        state.advance(burst.gap);
         tasks.push(Placed { cpu, determined });
     }
     let places: Vec<Cpu> = tasks.iter().map(|task| task.cpu).collect();

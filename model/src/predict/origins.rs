@@ -1,6 +1,8 @@
 //! Where the parent may be.
 
-use super::{Burst, Explored, Host, Run, Search, Symmetry, Tally, explore, state::State, symmetry::Told};
+use super::{
+    Burst, Explored, Host, Markable, Marks, Run, Search, Symmetry, explore, state::State, symmetry::Told,
+};
 use crate::cpuset::{Cpu, CpuSet};
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -27,7 +29,7 @@ impl From<Cpu> for Origin {
 /// too, so it is on one of the allowed CPUs. By lowest CPU.
 pub fn origins(host: Host<'_>, symmetry: &Symmetry, burst: &Burst<'_>) -> Vec<Origin> {
     let allowed = burst.allowed;
-    let state = State::new(host.domains, host.profile, host.load, allowed);
+    let state = State::new(host.domains, host.profile, host.load, allowed, Marks::Never);
     let picture = symmetry.picture(&state, burst.told());
     let mut known: HashMap<u64, usize> = HashMap::new();
     let mut origins: Vec<Origin> = Vec::new();
@@ -48,29 +50,54 @@ pub struct Outlook {
     pub origin: Origin,
     /// The central run.
     pub central: Run,
-    /// The other runs: of equally idle CPUs and equal groups any is taken, and no group is marked as imbalanced.
+    /// Runs with the same choices: if no time passed, and if groups were marked as often as can be expected and from the
+    /// moment at which there is a reason.
+    pub ends: [Run; 3],
+    /// The other runs, in which no time passes: of equally idle CPUs and equal groups any is taken, and no group is marked
+    /// as imbalanced.
     pub explored: Explored,
 }
 
 impl Outlook {
+    /// What becomes of a burst from its origin.
+    fn new(host: Host<'_>, symmetry: &Symmetry, burst: &Burst<'_>, origin: Origin, looks: u64) -> Self {
+        let burst = Burst { origin: origin.cpu, ..*burst };
+        let search =
+            Search { marks: Markable::None, weights: false, stop_at_pile_up: false, runs: MAX_RUNS, looks };
+        let marked = |marks| if burst.marks_open { marks } else { burst.marks };
+        let end = |burst: Burst<'_>| Run::central(host, &burst);
+        Self {
+            origin,
+            central: end(burst),
+            ends: [
+                end(burst.frozen()),
+                end(Burst { marks: marked(Marks::Expected), ..burst }),
+                end(Burst { marks: marked(Marks::AtOnce), ..burst }),
+            ],
+            explored: explore(host, &burst.frozen(), symmetry, search),
+        }
+    }
+
+    /// The run if no time passed and no group were marked.
+    pub fn frozen(&self) -> &Run {
+        &self.ends[0]
+    }
+
+    /// The runs that are known, the central one first.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> + Clone {
+        std::iter::once(&self.central).chain(&self.ends).chain(&self.explored.ends)
+    }
+
     /// Whether a run piles up; `None` if none of those that were followed does, and they are not all.
     pub fn piles_up(&self) -> Option<bool> {
-        let found = self.central.tally.pile_up || self.explored.refused.is_some();
+        let found = self.runs().chain(&self.explored.refused).any(|run| run.tally.pile_up);
         (found || self.explored.complete).then_some(found)
     }
 
     /// Whether all runs come to the same verdict.
     pub fn is_determined(&self) -> bool {
         let first = self.central.tally.pile_up;
-        self.explored.complete && self.explored.ends.iter().all(|run| run.tally.pile_up == first)
-    }
-
-    /// The least and the most of something over all runs; `None` if they are not all known.
-    pub fn range<T: PartialOrd>(&self, of: impl Fn(&Tally) -> T) -> Option<(T, T)> {
-        let runs = self.explored.ends.iter().chain([&self.central]);
-        let values = |_| runs.clone().map(|run| of(&run.tally));
-        let pick = |keep: fn(&T, &T) -> bool| values(()).reduce(|a, b| if keep(&a, &b) { a } else { b });
-        self.explored.complete.then(|| pick(|a, b| a <= b).zip(pick(|a, b| a >= b))).flatten()
+        self.explored.complete && self.runs().all(|run| run.tally.pile_up == first)
     }
 
     fn severity(&self) -> impl Ord + use<> {
@@ -88,15 +115,7 @@ pub fn outlooks(
     looks: u64,
 ) -> Vec<Outlook> {
     let share = looks / (origins.len() as u64).max(1);
-    let search = Search { marks: false, stop_at_pile_up: false, runs: MAX_RUNS, looks: share };
-    let outlook = |origin: Origin| {
-        let burst = Burst { origin: origin.cpu, ..*burst };
-        Outlook {
-            central: Run::central(host, &burst),
-            explored: explore(host, &burst, symmetry, search),
-            origin,
-        }
-    };
+    let outlook = |origin: Origin| Outlook::new(host, symmetry, burst, origin, share);
     let mut outlooks: Vec<Outlook> = origins.into_iter().map(outlook).collect();
     // Stable: of equally bad ones the lowest CPU first.
     outlooks.sort_by_key(|outlook| Reverse(outlook.severity()));
@@ -105,5 +124,6 @@ pub fn outlooks(
 
 /// Equal for masks that are mirror images of each other, with what runs everywhere.
 pub fn look(host: Host<'_>, symmetry: &Symmetry, allowed: &CpuSet) -> u64 {
-    symmetry.picture(&State::new(host.domains, host.profile, host.load, allowed), Told::default()).key()
+    let state = State::new(host.domains, host.profile, host.load, allowed, Marks::Never);
+    symmetry.picture(&state, Told::default()).key()
 }

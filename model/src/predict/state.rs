@@ -1,60 +1,17 @@
 //! What the kernel's counters say at one moment of a burst: per CPU and, kept up to date task by task, per group.
 
+use super::{
+    clock::{Clock, Lack},
+    mark::{MarkBoard, Markable, Marks},
+    queue::{Queue, full},
+};
 use crate::{
     cpuset::{self, Cpu, CpuSet},
-    domains::Domains,
+    domains::{Domains, View},
     load::Load,
     profile::{Profile, StatsRule},
 };
-
-/// The load and the capacity of one task, thread or CPU at full weight.
-#[doc(alias = "SCHED_CAPACITY_SCALE")]
-pub(crate) const SCALE: u32 = 1024;
-
-/// The counters of one run queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Queue {
-    /// Runnable tasks.
-    #[doc(alias = "nr_running")]
-    pub(crate) tasks: u32,
-    /// Their weight.
-    #[doc(alias = "load_avg")]
-    pub(crate) load: u32,
-    /// Utilisation, 0 to 1024.
-    #[doc(alias = "util_avg")]
-    pub(crate) util: u32,
-    /// Running and waiting time, 1024 for each task that has long been runnable.
-    #[doc(alias = "runnable_avg")]
-    pub(crate) runnable: u32,
-}
-
-impl Queue {
-    /// Tasks that have run for long.
-    fn settled(tasks: u32) -> Self {
-        Self {
-            tasks,
-            load: tasks.saturating_mul(SCALE),
-            util: tasks.min(1) * SCALE,
-            runnable: tasks.saturating_mul(SCALE),
-        }
-    }
-
-    /// Adds a freshly forked task: it starts with its full weight, and half of the utilisation that is left.
-    #[doc(alias = "post_init_entity_util_avg")]
-    fn add_fresh(&mut self) {
-        let cap = SCALE.saturating_sub(self.util) / 2;
-        let util = match self.util {
-            0 => cap,
-            util => {
-                cap.min(u32::try_from(u64::from(util) * 1024 / (u64::from(self.load) + 1)).unwrap_or(cap))
-            }
-        };
-        self.tasks += 1;
-        self.load = self.load.saturating_add(SCALE);
-        self.util += util;
-        self.runnable = self.runnable.saturating_add(util);
-    }
-}
+use std::cmp::Reverse;
 
 /// The sums over one group that the kernel would compute afresh for each task.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,12 +23,54 @@ pub(crate) struct GroupStats {
     pub(crate) tasks: u32,
     #[doc(alias = "idle_cpus")]
     pub(crate) idle: u32,
+    /// CPUs that count and are not idle.
+    pub(crate) busy: u32,
+    /// What is lacking of 1024 for each busy CPU.
     #[doc(alias = "group_util")]
-    pub(crate) util: u32,
+    util_lack: Lack,
+    /// What is lacking of 1024 for each task.
     #[doc(alias = "group_runnable")]
-    pub(crate) runnable: u32,
+    runnable_lack: Lack,
     #[doc(alias = "group_load")]
     pub(crate) load: u32,
+    /// Tasks and idle CPUs of the whole group, as load balancing counts them.
+    pub(crate) all_tasks: u32,
+    pub(crate) all_idle: u32,
+}
+
+impl GroupStats {
+    /// Whether the whole group is overloaded once its tasks have run for long.
+    fn settles_overloaded(&self, weight: u32, imbalance_pct: u32) -> bool {
+        let busy = weight - self.all_idle.min(weight);
+        self.all_tasks > weight
+            && (weight * 100 < busy * imbalance_pct || weight * imbalance_pct < self.all_tasks * 100)
+    }
+
+    fn enter(&mut self, queue: Queue) {
+        self.tasks += queue.tasks;
+        self.idle += u32::from(queue.tasks == 0);
+        self.busy += u32::from(queue.tasks > 0);
+        self.util_lack = self.util_lack.saturating_add(queue.util_lack);
+        self.runnable_lack = self.runnable_lack.saturating_add(queue.runnable_lack);
+        self.load = self.load.saturating_add(queue.load);
+    }
+
+    fn leave(&mut self, queue: Queue) {
+        self.tasks -= queue.tasks;
+        self.idle -= u32::from(queue.tasks == 0);
+        self.busy -= u32::from(queue.tasks > 0);
+        self.util_lack = self.util_lack.saturating_sub(queue.util_lack);
+        self.runnable_lack = self.runnable_lack.saturating_sub(queue.runnable_lack);
+        self.load = self.load.saturating_sub(queue.load);
+    }
+}
+
+/// How much a group draws load balancing; larger is busier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Pull {
+    overloaded: bool,
+    few_idle: Reverse<u32>,
+    tasks: u32,
 }
 
 /// The counters during a burst under one mask.
@@ -90,6 +89,8 @@ pub(crate) struct State<'a> {
     /// Those that had them before the burst.
     crowded_before: Vec<u64>,
     groups: Vec<GroupStats>,
+    clock: Clock,
+    board: MarkBoard,
     /// Groups and tied CPUs that were looked at.
     looks: u64,
 }
@@ -101,6 +102,7 @@ impl<'a> State<'a> {
         profile: &'a Profile,
         load: &'a Load,
         allowed: &'a CpuSet,
+        marks: Marks,
     ) -> Self {
         let limit = domains.cpu_limit();
         let words = limit.div_ceil(64);
@@ -115,6 +117,8 @@ impl<'a> State<'a> {
             crowds: 0,
             crowded_before: Vec::new(),
             groups: vec![GroupStats::default(); domains.groups().len()],
+            clock: Clock::default(),
+            board: MarkBoard::new(marks, domains.groups().len()),
             looks: 0,
         };
         for (index, cpu) in (0..=u16::MAX).map(Cpu::from).take(limit).enumerate() {
@@ -125,10 +129,7 @@ impl<'a> State<'a> {
             }
         }
         for (cpu, known) in load.averages().take_while(|(cpu, _)| cpu.index() < limit) {
-            let queue = &mut state.queues[cpu.index()];
-            queue.load = known.load.unwrap_or(queue.load);
-            queue.util = known.util.unwrap_or(queue.util);
-            queue.runnable = known.runnable.unwrap_or(queue.runnable);
+            state.queues[cpu.index()].know(state.clock, known.load, known.util, known.runnable);
         }
         state.crowded_before = state.crowded.clone();
         state
@@ -159,22 +160,42 @@ impl<'a> State<'a> {
         self.load.asleep(cpu)
     }
 
-    /// Adds a task that has run for long, such as the parent.
-    pub(crate) fn add_settled(&mut self, cpu: Cpu) {
-        self.change(cpu, |queue| {
-            queue.tasks += 1;
-            queue.load = queue.load.saturating_add(SCALE);
-            queue.util = SCALE;
-            queue.runnable = queue.runnable.saturating_add(SCALE);
-        });
+    /// Lets time pass.
+    pub(crate) fn advance(&mut self, micros: u64) {
+        self.board.advance(micros);
+        let shift = self.clock.advance(micros);
+        if shift > 0 {
+            let queues = self.queues.iter_mut().map(|q| (&mut q.util_lack, &mut q.runnable_lack));
+            let groups = self.groups.iter_mut().map(|g| (&mut g.util_lack, &mut g.runnable_lack));
+            for (util, runnable) in queues.chain(groups) {
+                (*util, *runnable) = (*util >> shift, *runnable >> shift);
+            }
+        }
     }
 
-    /// Adds a task that has hardly run.
+    /// Utilisation of a CPU now.
+    pub(crate) fn util_of(&self, cpu: Cpu) -> u32 {
+        self.queue(cpu).util(self.clock)
+    }
+
+    /// Utilisation of a group now, 1024 for each of its CPUs that count at most.
+    pub(crate) fn util(&self, stats: &GroupStats) -> u64 {
+        full(stats.busy).saturating_add_signed(-self.clock.lacking(stats.util_lack))
+    }
+
+    /// Running and waiting time of a group now, 1024 for each of its tasks at most.
+    pub(crate) fn runnable(&self, stats: &GroupStats) -> u64 {
+        full(stats.tasks).saturating_add_signed(-self.clock.lacking(stats.runnable_lack))
+    }
+
+    /// Adds a task that has run for long.
+    pub(crate) fn add_settled(&mut self, cpu: Cpu) {
+        self.change(cpu, |queue, _| queue.add_settled());
+    }
+
+    /// Adds a task that has hardly run, such as a parent that mostly sleeps.
     pub(crate) fn add_light(&mut self, cpu: Cpu) {
-        self.change(cpu, |queue| {
-            queue.tasks += 1;
-            queue.load = queue.load.saturating_add(SCALE);
-        });
+        self.change(cpu, Queue::add_light);
     }
 
     /// Adds a task that was just forked.
@@ -182,36 +203,102 @@ impl<'a> State<'a> {
         self.change(cpu, Queue::add_fresh);
     }
 
-    fn change(&mut self, cpu: Cpu, change: impl FnOnce(&mut Queue)) {
+    /// Takes a task away, such as one that load balancing moves.
+    pub(crate) fn remove(&mut self, cpu: Cpu) {
+        self.change(cpu, |queue, _| queue.remove());
+    }
+
+    fn change(&mut self, cpu: Cpu, change: impl FnOnce(&mut Queue, Clock)) {
         let Some(queue) = self.queues.get_mut(cpu.index()) else {
             return;
         };
         let before = *queue;
-        change(queue);
+        change(queue, self.clock);
         let after = *queue;
         self.mark_busy(cpu, after.tasks);
         let counts = self.profile.stats == StatsRule::All || self.allowed.contains(cpu);
-        if !counts {
-            return;
-        }
         for &group in self.domains.groups_of(cpu) {
             let stats = &mut self.groups[group as usize];
             if stats.ready {
-                stats.tasks += after.tasks - before.tasks;
-                stats.idle -= u32::from(before.tasks == 0);
-                stats.util = stats.util - before.util + after.util;
-                stats.runnable = (stats.runnable - before.runnable).saturating_add(after.runnable);
-                stats.load = stats.load.saturating_add(after.load - before.load);
+                stats.all_tasks = stats.all_tasks + after.tasks - before.tasks;
+                stats.all_idle = stats.all_idle + u32::from(after.tasks == 0) - u32::from(before.tasks == 0);
+                if counts {
+                    stats.leave(before);
+                    stats.enter(after);
+                }
             }
         }
+        if self.crowds > 0 && self.board.asks_for_reasons() {
+            self.note_reason(cpu);
+        }
+    }
+
+    /// Looks whether load balancing has a reason to mark a group, now that something changed on the CPU. Only the groups
+    /// of the widest domains are looked at: of others hardly any was ever seen marked within a burst.
+    fn note_reason(&mut self, cpu: Cpu) {
+        if let [.., below, _] = *self.domains.chain(cpu) {
+            let domain = self.domains.view(below);
+            let has_reason = self.has_reason(domain);
+            self.board.note(domain.span, has_reason);
+        }
+    }
+
+    /// Whether a pass of load balancing at the domain finds work that affinity refuses: an idle CPU outside the mask, and
+    /// a busier group with a queue of two or more. All CPUs count, whatever the profile.
+    #[doc(alias = "calculate_imbalance")]
+    #[doc(alias = "can_migrate_task")]
+    fn has_reason(&mut self, domain: View<'_>) -> bool {
+        let mut busiest: Option<(Pull, u32)> = None;
+        for &group in domain.ring {
+            let stats = self.stats(group);
+            let pull = Pull {
+                overloaded: stats.settles_overloaded(self.domains.group_weight(group), domain.imbalance_pct),
+                few_idle: Reverse(stats.all_idle),
+                tasks: stats.all_tasks,
+            };
+            if busiest.is_none_or(|(most, _)| pull > most) {
+                busiest = Some((pull, group));
+            }
+        }
+        let Some((pull, busy)) = busiest.filter(|&(_, group)| self.has(group, |i| self.crowded[i])) else {
+            return false;
+        };
+        let evens_tasks = self.domains.group_weight(busy) == 1 || self.domains.prefers_siblings(busy);
+        domain.ring.iter().filter(|&&group| group != busy).any(|&group| {
+            let refused = self.has(group, |i| self.idle[i] & !self.allowed.word(i));
+            let stats = &self.groups[group as usize];
+            let ahead = if evens_tasks {
+                pull.tasks.saturating_sub(stats.all_tasks)
+            } else {
+                stats.all_idle.saturating_sub(pull.few_idle.0)
+            };
+            let tolerated = if domain.numa && stats.all_tasks < domain.imb_numa_nr { 2 } else { 1 };
+            refused && (pull.overloaded || ahead > tolerated)
+        })
+    }
+
+    /// Whether a group has a CPU whose bit is set in the words that `keep` gives.
+    fn has(&self, group: u32, keep: impl Fn(usize) -> u64) -> bool {
+        self.domains.groups()[group as usize].words().any(|(i, word)| word & keep(i) != 0)
+    }
+
+    /// The marks of the groups.
+    pub(crate) fn board(&self) -> &MarkBoard {
+        &self.board
+    }
+
+    /// Whether load balancing has marked the group.
+    pub(crate) fn is_marked(&self, group: u32) -> bool {
+        self.board.is_set(group)
     }
 
     fn mark_busy(&mut self, cpu: Cpu, tasks: u32) {
         let (word, bit) = (cpu.index() / 64, 1 << (cpu.index() % 64));
-        self.idle[word] &= !bit;
-        if tasks > 1 && self.crowded[word] & bit == 0 {
-            self.crowded[word] |= bit;
-            self.crowds += 1;
+        let crowded_before = self.crowded[word] & bit != 0;
+        self.idle[word] = if tasks == 0 { self.idle[word] | bit } else { self.idle[word] & !bit };
+        if (tasks > 1) != crowded_before {
+            self.crowded[word] ^= bit;
+            self.crowds = if crowded_before { self.crowds - 1 } else { self.crowds + 1 };
         }
     }
 
@@ -227,13 +314,10 @@ impl<'a> State<'a> {
         for cpu in cpus {
             let allowed = self.allowed.contains(cpu);
             stats.allowed += u32::from(allowed);
+            stats.all_tasks += self.queues[cpu.index()].tasks;
+            stats.all_idle += u32::from(self.queues[cpu.index()].tasks == 0);
             if allowed || self.profile.stats == StatsRule::All {
-                let queue = self.queues[cpu.index()];
-                stats.tasks += queue.tasks;
-                stats.idle += u32::from(queue.tasks == 0);
-                stats.util += queue.util;
-                stats.runnable = stats.runnable.saturating_add(queue.runnable);
-                stats.load = stats.load.saturating_add(queue.load);
+                stats.enter(self.queues[cpu.index()]);
             }
         }
         self.groups[group as usize] = stats;
@@ -270,9 +354,9 @@ impl<'a> State<'a> {
     /// before is not known, so any. Wider than the kernel's own condition.
     #[doc(alias = "sg_imbalanced")]
     #[doc(alias = "SOME_PINNED")]
-    pub(crate) fn can_be_marked(&self, group: u32) -> bool {
-        if self.crowds == 0 {
-            return false;
+    pub(crate) fn may_be_marked(&self, group: u32, which: Markable) -> bool {
+        if which != Markable::Crowded || self.crowds == 0 {
+            return which == Markable::Any;
         }
         let (mut crowded, mut crowded_before, mut idle, mut idle_outside) = (0, 0, 0, 0);
         for (i, word) in self.domains.groups()[group as usize].words() {

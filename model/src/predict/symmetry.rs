@@ -172,7 +172,8 @@ impl Picture<'_> {
             latency,
             stamp,
             u64::from(queue.tasks) << 32 | u64::from(queue.load),
-            u64::from(queue.util) << 32 | u64::from(queue.runnable),
+            queue.util_lack.cast_unsigned(),
+            queue.runnable_lack.cast_unsigned(),
             u64::from(state.asleep(cpu)),
         ]);
         let mut span = self.tree.above_cpu[index] as usize;

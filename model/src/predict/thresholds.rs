@@ -1,6 +1,6 @@
 //! The numbers at which a level's answer changes, for a reader who checks it by hand.
 
-use super::{group::TOLERATED, state::SCALE};
+use super::{group::TOLERATED, queue::SCALE};
 use crate::{
     cpuset::CpuSet,
     domains::{Kind, Level},

@@ -7,8 +7,9 @@ use super::{
     Burst, Host,
     because::{because, by_load_because},
     by_load::{Margins, Survey},
-    group::{Candidate, GroupType, Reason, Seen, Ties, candidates, decide, group_choices, local_and_idlest},
-    state::{GroupStats, SCALE, State},
+    group::{Candidate, GroupType, Open, Reason, Seen, candidates, decide, group_choices, local_and_idlest},
+    queue::full,
+    state::{GroupStats, State},
     walk::{Level, NoWalk, Walk},
 };
 use crate::{
@@ -91,9 +92,9 @@ pub struct Group {
     /// Idle CPUs.
     pub idle: u32,
     /// Utilisation, 1024 for each CPU that is always busy.
-    pub util: u32,
+    pub util: u64,
     /// Running and waiting time, 1024 for each task that is always runnable.
-    pub runnable: u32,
+    pub runnable: u64,
     /// Load, 1024 for each task of nice 0.
     pub load: u32,
     /// Load per capacity, where it is compared.
@@ -105,7 +106,7 @@ pub struct Group {
 impl Group {
     /// Its capacity, 1024 for each CPU.
     pub fn capacity(&self) -> u64 {
-        u64::from(self.weight) * u64::from(SCALE)
+        full(self.weight)
     }
 }
 
@@ -116,7 +117,7 @@ pub fn trace(
     wanted: impl Fn(u32) -> bool,
     mut take: impl FnMut(TaskTrace) -> bool,
 ) {
-    let (walk, mut state) = (burst.walk(), burst.start(host));
+    let (walk, mut state) = (burst.walk(), burst.start(host, burst.parent_weight));
     for task in 0..burst.tasks {
         let cpu = match burst.placed_at_start().filter(|_| task == 0) {
             Some(cpu) => {
@@ -138,6 +139,7 @@ pub fn trace(
             None => walk.place(&mut state),
         };
         burst.children.start_on(cpu, &mut state);
+        state.advance(burst.gap);
     }
 }
 
@@ -225,7 +227,7 @@ fn explain_by_load(
 ) {
     let survey = Survey::new(state, view, level.cpu);
     let margins = Margins::new(view);
-    let open = group_choices(state, view, level.cpu, walk.task, Ties::AsKernel, false).groups;
+    let open = group_choices(state, view, level.cpu, walk.task, Open::default()).groups;
     let idlest = level.target.or_else(|| survey.best(margins).map(|best| best.group));
     step.local = survey.local.as_ref().and_then(|local| place(local.group));
     step.idlest = idlest.and_then(&place);
@@ -245,8 +247,8 @@ fn shown(state: &State<'_>, group: u32, seen: Option<&Seen>, by_load: bool) -> G
         weight: state.weight(group, &stats),
         running: stats.tasks,
         idle: stats.idle,
-        util: stats.util,
-        runnable: stats.runnable,
+        util: state.util(&stats),
+        runnable: state.runnable(&stats),
         load: stats.load,
         avg_load: average.map(|candidate| candidate.avg_load),
         group_type: candidate.filter(|_| !by_load).map(|candidate| candidate.group_type),

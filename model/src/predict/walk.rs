@@ -1,8 +1,9 @@
 //! The slow path of fork and exec: from the parent's CPU down its domains to the new task's CPU.
 
 use super::{
-    group::{Task, Ties, group_choices, pick_group},
-    state::{SCALE, State},
+    group::{Open, Task, group_choices, pick_group},
+    queue::SCALE,
+    state::State,
 };
 use crate::{
     cpuset::{Cpu, CpuSet},
@@ -175,15 +176,13 @@ impl Walk<'_> {
         self.entry == Entry::Exec && cpu == self.origin
     }
 
-    /// Every CPU that the next task may be put on, where user space cannot see what decides: which of equally idle
-    /// CPUs, which of equal groups and, with `marks`, where load balancing may have set its mark.
+    /// Every CPU that the next task may be put on, whichever of equally idle CPUs is taken, and whatever is open.
     ///
     /// `narrow` thins out CPUs that would lead to mirror images of each other.
     pub(crate) fn outcomes(
         &self,
         state: &mut State<'_>,
-        ties: Ties,
-        marks: bool,
+        what: Open,
         narrow: impl Fn(&State<'_>, &mut CpuSet),
     ) -> CpuSet {
         let start = match self.start(state) {
@@ -206,7 +205,7 @@ impl Walk<'_> {
                 continue;
             };
             let domain = state.domains.view(state.domains.chain(step.cpu)[below]);
-            let choices = group_choices(state, domain, step.cpu, self.task, ties, marks);
+            let choices = group_choices(state, domain, step.cpu, self.task, what);
             if choices.stay || !domain.balance_fork {
                 open.push(Step { levels: below, ..step });
             }

@@ -8,7 +8,7 @@ use berth_model::{
     CpuSet,
     advise::{Advice, Form, Kernel, Launch, Outcome, Policy, Request, Smt, advise},
     domains::Domains,
-    predict::{Burst, Parent},
+    predict::{Burst, Markable, Parent},
     profile::Profile,
     topology::Topology,
 };
@@ -56,6 +56,7 @@ impl Question<'_> {
             can_apply: self.can_apply,
             single_cpus: self.can_apply == [Form::PerTask],
             kept: self.kept,
+            marks: Markable::Crowded,
             with_margin: self.with_margin,
         })
         .unwrap()

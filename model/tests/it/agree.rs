@@ -7,7 +7,7 @@ use crate::{bursts::Bench, oracle::Oracle, strategies};
 use berth_model::{
     Cpu, CpuSet,
     load::{Averages, Load},
-    predict::{Burst, Children, Entry, IdleCpu, Parent, place},
+    predict::{Burst, Children, Entry, IdleCpu, Parent, Weight, place},
     profile::Profile,
     topology::Topology,
 };
@@ -35,6 +35,7 @@ struct Launch {
     parent: Parent,
     entry: Entry,
     children: Children,
+    parent_weight: Weight,
     idle: Vec<IdleCpu>,
     preferred_node: Option<u32>,
 }
@@ -49,17 +50,14 @@ fn idle(limit: usize) -> impl Strategy<Value = Vec<IdleCpu>> {
 fn launch(limit: usize) -> impl Strategy<Value = Launch> {
     let parent = sample::select(vec![Parent::Waits, Parent::Runs, Parent::IsTask, Parent::Sleeps]);
     let entry = sample::select(vec![Entry::Fork, Entry::Exec]);
-    let children = sample::select(vec![
-        Children::JustStarted,
-        Children::OfLightParent,
-        Children::LongRunning,
-        Children::Asleep,
-    ]);
-    (parent, entry, children, idle(limit), prop::option::weighted(0.2, 0u32..6)).prop_map(
-        |(parent, entry, children, idle, preferred_node)| Launch {
+    let children = sample::select(vec![Children::Running, Children::Asleep]);
+    let weight = sample::select(vec![Weight::Fresh, Weight::Light, Weight::Settled]);
+    (parent, entry, children, weight, idle(limit), prop::option::weighted(0.2, 0u32..6)).prop_map(
+        |(parent, entry, children, parent_weight, idle, preferred_node)| Launch {
             parent,
             entry,
             children,
+            parent_weight,
             idle,
             preferred_node,
         },
@@ -103,11 +101,12 @@ proptest! {
     #[test]
     fn counters_agree_with_a_plain_rescan(case in case()) {
         let bench = Bench { load: case.load.clone(), ..Bench::new(&case.topology, &case.profile) };
-        let Launch { parent, entry, children, idle, preferred_node } = &case.launch;
+        let Launch { parent, entry, children, parent_weight, idle, preferred_node } = &case.launch;
         let burst = Burst {
             parent: *parent,
             entry: *entry,
             children: *children,
+            parent_weight: *parent_weight,
             idle,
             preferred_node: *preferred_node,
             ..Burst::forks(&case.mask, case.tasks, case.origin)

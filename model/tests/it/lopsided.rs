@@ -6,7 +6,7 @@ use crate::{
 };
 use berth_model::{
     load::CpuLoad,
-    predict::{Burst, Parent},
+    predict::{Burst, GAP, Parent, Weight, mark_outlook, outlooks},
     topology::{Level, Shape},
 };
 
@@ -38,6 +38,30 @@ fn turin_176_hogs_on_0_to_175() {
             assert!(moved <= 2, "{name}, parent asleep: {moved} tasks elsewhere");
         }
     }
+}
+
+/// 24.87 % was measured on 6.12.95: inside the range, whose floor is the burst in which no time passes.
+#[test]
+fn turin_has_a_range_that_holds_what_was_measured() {
+    let bench = Bench::named(&turin(), "v6.12");
+    let allowed = cpus("0-175");
+    let burst = Burst { gap: GAP, parent_weight: Weight::Light, ..Burst::forks(&allowed, 176, cpu(0)) };
+    let outlooks = outlooks(bench.host(), &bench.symmetry, &burst, vec![cpu(0).into()], 1 << 22);
+    let shares: Vec<f64> = outlooks[0].runs().map(|run| run.tally.cpu_use).collect();
+    let (least, most) =
+        (shares.iter().copied().fold(1.0, f64::min), shares.iter().copied().fold(0.0, f64::max));
+    assert!(least < 0.2487 && 0.2487 < most, "{least} to {most}");
+    let percent = |share: f64| (share * 10_000.0).round() / 100.0;
+    assert_eq!(percent(outlooks[0].frozen().tally.cpu_use), 18.18);
+    assert_eq!(percent(outlooks[0].central.tally.cpu_use), 18.18);
+    // Package 0 has 16 tasks before the first is crowded on package 1.
+    let mark = mark_outlook(bench.host(), &burst).unwrap();
+    assert_eq!(mark.group, cpus("160-319,480-639"));
+    assert!((33..=64).contains(&mark.from_task), "{mark:?}");
+    assert!(mark.expected_share > 0.1 && mark.expected_share < 0.5, "{mark:?}");
+    // With the fix nothing is crowded, so nothing is marked.
+    let fixed = Bench::named(&turin(), "6.12.97+");
+    assert_eq!(mark_outlook(fixed.host(), &burst), None);
 }
 
 /// Each busy forbidden CPU on package 1 lets one more hog stay on package 0.

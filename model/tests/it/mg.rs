@@ -66,7 +66,7 @@ fn thresholds_and_splits() {
         let columns: Vec<&str> = line.split('|').map(str::trim).collect();
         let [profile, fork, sixteen, twenty] = columns[..] else { panic!("{line}") };
         let bench = Bench::named(&xeon(), profile);
-        let children = Children::JustStarted;
+        let children = Children::Running;
         let found = [threshold(&bench), per_node(&bench, 16, children), per_node(&bench, 20, children)];
         assert_eq!(found, [fork, sixteen, twenty], "{profile}");
     }

@@ -5,6 +5,7 @@ use berth_model::{
     Cpu,
     advise::{Form, Kernel, Launch, Objective, Policy, Request, Smt, advise, objective},
     domains::Domains,
+    predict::Markable,
     profile::Profile,
     topology::{Shape, Topology},
 };
@@ -55,6 +56,7 @@ proptest! {
             topology: &topology, kernels: &[kernel], ideal: &ideal, load: &bench.load, allowed: mask, asked: true,
             tasks, policy, smt: Smt::Avoid, launch: Launch::default(), can_apply: &[Form::PerTask], single_cpus: true,
             kept: false,
+            marks: Markable::Crowded,
             with_margin: false,
         };
         let ours = advise(&request).unwrap();

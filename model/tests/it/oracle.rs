@@ -5,7 +5,7 @@ use berth_model::{
     Cpu, CpuSet,
     domains::{Domain, Domains},
     load::Load,
-    predict::{Burst, Children, Entry, Parent},
+    predict::{Burst, Children, Entry, Parent, Weight},
     profile::{NumaForkRule, Profile, StatsRule, TieRule},
     topology::{Level, Topology},
 };
@@ -89,10 +89,10 @@ impl<'a> Oracle<'a> {
         let mut places = Vec::new();
         if burst.parent != Parent::Sleeps {
             let cell = &mut self.cells[burst.origin.index()];
-            match burst.children {
-                Children::JustStarted | Children::Asleep => cell.fork_onto(),
-                Children::OfLightParent => (cell.nr, cell.load) = (cell.nr + 1, cell.load + 1024),
-                Children::LongRunning => cell.run_long(),
+            match burst.parent_weight {
+                Weight::Fresh => cell.fork_onto(),
+                Weight::Light => (cell.nr, cell.load) = (cell.nr + 1, cell.load + 1024),
+                Weight::Settled => cell.run_long(),
             }
         }
         if burst.parent == Parent::IsTask {
@@ -100,11 +100,8 @@ impl<'a> Oracle<'a> {
         }
         while places.len() < burst.tasks as usize {
             let cpu = self.next(burst);
-            let cell = &mut self.cells[cpu.index()];
-            match burst.children {
-                Children::JustStarted | Children::OfLightParent => cell.fork_onto(),
-                Children::LongRunning => cell.run_long(),
-                Children::Asleep => {}
+            if burst.children == Children::Running {
+                self.cells[cpu.index()].fork_onto();
             }
             places.push(cpu);
         }
@@ -192,7 +189,7 @@ impl<'a> Oracle<'a> {
         }
         if burst.entry == Entry::Exec {
             // The task has run for long, or about as long as one that was just forked.
-            let half = if burst.children == Children::LongRunning { 1024 / 2 } else { 512 / 2 };
+            let half = if burst.parent_weight == Weight::Settled { 1024 / 2 } else { 512 / 2 };
             if local_spare > half && scale * local_spare > 100 * most_spare {
                 return None;
             }

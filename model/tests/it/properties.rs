@@ -5,7 +5,7 @@ use berth_model::{
     Cpu, CpuSet,
     advise::{Form, Launch, Outcome, Policy, Smt},
     load::Load,
-    predict::{Burst, Children, Host, IdleCpu, Search, best_fullest, explore, origins, place},
+    predict::{Burst, Host, IdleCpu, Markable, Marks, Search, Weight, best_fullest, explore, origins, place},
     profile::Profile,
     topology::Topology,
 };
@@ -101,18 +101,22 @@ proptest! {
         prop_assert!(advice.with.tally.fullest <= best, "{:?}", advice);
     }
 
-    /// Promise 2: what is called safe stands in any order of idle CPUs, from any origin, whether holders sleep or run.
+    /// Promise 2: what is called safe stands in any order of idle CPUs, from any origin, at any pace, whenever marks come,
+    /// whether holders sleep or run.
     #[test]
     fn a_safe_mask_stands_in_any_idle_order(
         case in case(),
-        children in sample::select(vec![Children::JustStarted, Children::OfLightParent, Children::LongRunning]),
+        parent_weight in sample::select(vec![Weight::Fresh, Weight::Light, Weight::Settled]),
+        gap in sample::select(vec![0, 100, 1_000, 30_000]),
+        marks in sample::select(vec![Marks::Never, Marks::Expected, Marks::AtOnce]),
     ) {
         let bench = case.bench();
         let question = Question { allowed: Some(&case.mask), ..Question::tasks(case.tasks) };
         let advice = question.ask(&bench);
         if advice.asked.is_safe() {
             let origin = case.origin_inside();
-            let burst = Burst { children, idle: &case.idle, ..Burst::forks(&case.mask, case.tasks, origin) };
+            let frozen = Burst::forks(&case.mask, case.tasks, origin);
+            let burst = Burst { parent_weight, gap, marks, idle: &case.idle, ..frozen };
             let awake = bench.load.awake();
             for load in [Some(bench.load.clone()), awake].into_iter().flatten() {
                 let host = Host { load: &load, ..bench.host() };
@@ -129,7 +133,7 @@ proptest! {
         let mut bench = case.bench();
         // Few tasks and CPUs, or the runs without symmetry are too many.
         let mask: CpuSet = case.mask.iter().take(8).collect();
-        let search = Search { marks: true, stop_at_pile_up: true, runs: 100_000, looks: u64::MAX };
+        let search = Search { marks: Markable::Crowded, weights: true, stop_at_pile_up: true, runs: 100_000, looks: u64::MAX };
         let any_piles_up = |bench: &Bench, origins: Vec<Cpu>| {
             origins.into_iter().any(|origin| {
                 let burst = Burst::forks(&mask, case.tasks % 6, origin);

@@ -5,7 +5,10 @@ use berth_model::{
     topology::{Description, NodeDescription, Processor, PuDescription, Topology},
 };
 use serde::Deserialize;
-use std::{collections::BTreeMap, io::Read};
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader},
+};
 
 /// What a booted kernel said of its machine and of the domains it had built.
 #[derive(Debug, Deserialize)]
@@ -75,12 +78,19 @@ impl Machine {
     }
 }
 
-/// Every recorded machine, one per boot.
+/// Every recorded machine, one per boot: the line of type `machine` of each file.
 pub(crate) fn machines() -> Vec<Machine> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/ground-truth/machines.jsonl.gz");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
-    let machines: Vec<Machine> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/ground-truth");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let machine = |path: std::path::PathBuf| {
+        let file = flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap());
+        let mut lines = BufReader::new(file).lines().map(Result::unwrap);
+        let line =
+            lines.find(|line| line.contains(r#""type": "machine""#) || line.contains(r#""type":"machine""#));
+        serde_json::from_str(&line.unwrap()).unwrap()
+    };
+    let machines: Vec<Machine> = paths.into_iter().map(machine).collect();
     assert_eq!(machines.len(), 19, "one record per boot");
     machines
 }

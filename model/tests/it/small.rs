@@ -8,7 +8,7 @@ use crate::{
 use berth_model::{
     advise::Outcome,
     load::CpuLoad,
-    predict::{Burst, Children, Entry, IdleCpu, Parent},
+    predict::{Burst, Entry, IdleCpu, Parent, Weight},
     profile,
     topology::{Level, Processor, Shape, Topology},
 };
@@ -143,7 +143,7 @@ fn a_light_parent_keeps_three_of_six() {
     let shape = Shape { packages: 2, cores: 4, far: 30, processor, ..Shape::default() };
     let bench = Bench::named(&shape.topology().unwrap(), "6.1.178+");
     let allowed = cpus("4-7");
-    let burst = Burst { children: Children::OfLightParent, ..Burst::forks(&allowed, 6, cpu(4)) };
+    let burst = Burst { parent_weight: Weight::Light, ..Burst::forks(&allowed, 6, cpu(4)) };
     let places = bench.places(&burst);
     assert_eq!(places.iter().filter(|&&place| place == 4).count(), 3, "{places:?}");
     let advice = Question { allowed: Some(&allowed), ..Question::tasks(6) }.ask(&bench);

@@ -141,6 +141,8 @@ impl Frame<'_> {
             others: Vec::new(),
             balancing: None,
             wakes_on: Vec::new(),
+            frozen_clock: None,
+            mark: None,
         };
         let whole = CpuSet::new();
         let allowed = parts.get(failure.part).map_or(&whole, |part| &part.cpus);

@@ -102,10 +102,12 @@ pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     fields.field("trace", request.trace);
     fields.field("formats", !request.formats.is_empty());
     fields.field("slurm_cpus", !request.slurm_cpus.is_empty());
-    predict::unserved_launch(request.launch(), request.scenario.as_ref(), &mut fields);
+    fields.field("launch FORK_EXEC", request.launch() == launch::Value::ForkExec);
     if let Some(scenario) = &request.scenario {
         // A proof tries what it can itself; only `Predict` takes one circumstance for given.
         fields.field("scenario.holders", scenario.holders() != scenario::Holders::Worse);
+        fields.field("scenario.gap", scenario.gap.is_some());
+        fields.field("scenario.mark other than BOTH", scenario.mark() != v1::scenario::Mark::Both);
         fields.field("scenario.children_sleep", scenario.children_sleep);
         fields.field("scenario.preferred_node", scenario.preferred_node.is_some());
         fields.field("scenario.idle_order", !scenario.idle_order.is_empty());

@@ -5,20 +5,26 @@ use crate::snapshot::Snapshot;
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Burst, Children, Entry, IdleCpu, Parent},
+    predict::{Burst, Children, Entry, GAP, IdleCpu, Marks, Parent, Weight},
     topology::{Level, Topology},
 };
 use berth_proto::v1::{self, launch, scenario, view};
-use std::borrow::Cow;
+use prost_types::Duration as WireDuration;
+use std::{borrow::Cow, time::Duration};
 
 /// How tasks are started, as far as a request tells.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) origin: Option<Cpu>,
     pub(crate) parent: Parent,
     pub(crate) entry: Entry,
     pub(crate) children: Children,
     pub(crate) holders: Holders,
+    /// Microseconds between two forks; 0 if the clock is frozen.
+    pub(crate) gap: u64,
+    pub(crate) marks: Marks,
+    /// Whether the request leaves the mark open.
+    pub(crate) marks_open: bool,
     /// What is known of idle CPUs, by number; empty if nothing is told.
     pub(crate) idle: Vec<IdleCpu>,
     /// The NUMA node that the tasks prefer: its number, and once held against a host its index among nodes with CPUs.
@@ -43,6 +49,23 @@ impl Holders {
             (Self::Sleep, _) | (_, None) => vec![asleep],
             (Self::Run, Some(awake)) => vec![Cow::Owned(awake)],
             (Self::Worse, Some(awake)) => vec![asleep, Cow::Owned(awake)],
+        }
+    }
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self {
+            origin: None,
+            parent: Parent::default(),
+            entry: Entry::default(),
+            children: Children::default(),
+            holders: Holders::default(),
+            gap: GAP,
+            marks: Marks::Never,
+            marks_open: true,
+            idle: Vec::new(),
+            preferred_node: None,
         }
     }
 }
@@ -72,11 +95,16 @@ pub(crate) struct Question {
 impl Question {
     /// The tasks started from this CPU.
     pub(crate) fn burst(&self, origin: Cpu) -> Burst<'_> {
-        let Launch { parent, entry, children, ref idle, preferred_node, .. } = self.launch;
+        let Launch { parent, entry, children, gap, marks, marks_open, ref idle, preferred_node, .. } =
+            self.launch;
         Burst {
             parent,
             entry,
             children,
+            gap,
+            parent_weight: Weight::Light,
+            marks,
+            marks_open,
             idle,
             preferred_node,
             ..Burst::forks(&self.allowed, self.tasks, origin)
@@ -90,19 +118,9 @@ impl Question {
 pub(crate) fn unserved(request: &v1::PredictRequest) -> Result<(), Failure> {
     let mut fields = Unserved::default();
     fields.field("groups", !request.groups.is_empty());
-    unserved_launch(request.launch(), request.scenario.as_ref(), &mut fields);
+    fields.field("launch FORK_EXEC", request.launch() == launch::Value::ForkExec);
     host::unserved(request.host.as_ref(), &mut fields);
     fields.none()
-}
-
-/// What of a launch is not served.
-pub(crate) fn unserved_launch(launch: launch::Value, scenario: Option<&v1::Scenario>, fields: &mut Unserved) {
-    fields.field("launch FORK_EXEC", launch == launch::Value::ForkExec);
-    let Some(scenario) = scenario else { return };
-    // A gap of zero is the frozen clock, which is what is computed.
-    let gap = scenario.gap.as_ref().is_some_and(|gap| gap.seconds != 0 || gap.nanos != 0);
-    fields.field("scenario.gap other than 0s", gap);
-    fields.field("scenario.mark other than BOTH", scenario.mark() != scenario::Mark::Both);
 }
 
 /// The question, without what depends on the host.
@@ -150,14 +168,39 @@ pub(crate) fn launch(
         origin: origin.and_then(|number| cpus::cpu("origin", number, faults)),
         parent: parent(origin_is_task, scenario.parent_keeps_running),
         entry,
-        children: if scenario.children_sleep { Children::Asleep } else { Children::JustStarted },
+        children: if scenario.children_sleep { Children::Asleep } else { Children::Running },
         holders: match scenario.holders() {
             scenario::Holders::Worse => Holders::Worse,
             scenario::Holders::Running => Holders::Run,
             scenario::Holders::Asleep => Holders::Sleep,
         },
+        gap: gap(scenario.gap, faults),
+        marks: match scenario.mark() {
+            scenario::Mark::Both | scenario::Mark::Clear => Marks::Never,
+            scenario::Mark::Set => Marks::AtOnce,
+        },
+        marks_open: scenario.mark() == scenario::Mark::Both,
         idle: idle(&scenario, faults),
         preferred_node: scenario.preferred_node,
+    }
+}
+
+/// The longest pause between two forks.
+const MAX_GAP: Duration = Duration::from_secs(10);
+
+/// The pause between two forks, in microseconds.
+fn gap(gap: Option<WireDuration>, faults: &mut Faults) -> u64 {
+    let Some(gap) = gap else { return GAP };
+    match time::duration_from_wire(gap) {
+        Ok(gap) if gap <= MAX_GAP => u64::try_from(gap.as_micros()).unwrap_or(u64::MAX),
+        Ok(gap) => {
+            faults.add("scenario.gap", format!("{gap:?} is too long; expected 0s to {MAX_GAP:?}"));
+            GAP
+        }
+        Err(fault) => {
+            faults.add("scenario.gap", fault);
+            GAP
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{balancing::Balancing, count, topology::id_of};
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Placed, Prediction, Run, Tally},
+    predict::{MarkOutlook, Placed, Prediction, Run, Tally},
     topology::{Level, Topology},
 };
 use berth_proto::v1::{self, verdict};
@@ -24,6 +24,10 @@ pub(crate) struct Outcome {
     pub(crate) balancing: Option<Balancing>,
     /// For each task the CPUs that it can wake on; empty if not computed.
     pub(crate) wakes_on: Vec<String>,
+    /// The share of CPU time if no time passed during the launch; the central run's if not looked at.
+    pub(crate) frozen_clock: Option<f64>,
+    /// Where load balancing could set its mark.
+    pub(crate) mark: Option<MarkOutlook>,
 }
 
 /// Where it happens.
@@ -88,7 +92,7 @@ pub(crate) fn to_wire(outcome: &Outcome, scene: Scene<'_>, detail: Detail) -> v1
         cpus_used: count(tally.tasks_on.len()),
         cpu_use: Some(v1::CpuUse {
             settled: outcome.balancing.as_ref().and_then(Balancing::cpu_use),
-            ..cpu_use(outcome.tallies())
+            ..cpu_use(outcome.tallies(), outcome.frozen_clock)
         }),
         balancing: outcome.balancing.as_ref().map(|balancing| balancing.to_wire(scene.topology)),
         tasks: each_task,
@@ -97,22 +101,33 @@ pub(crate) fn to_wire(outcome: &Outcome, scene: Scene<'_>, detail: Detail) -> v1
         nodes: counts(Level::Node),
         packages: counts(Level::Package),
         undetermined: undetermined(tasks),
-        mark: None,
+        mark: outcome.mark.as_ref().map(mark_outlook),
         trace: Vec::new(),
         trace_cut: false,
     }
 }
 
 /// The CPU time that the tasks get; the central run's first.
-pub(crate) fn cpu_use<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> v1::CpuUse {
+pub(crate) fn cpu_use<'a>(
+    tallies: impl Iterator<Item = &'a Tally> + Clone,
+    frozen_clock: Option<f64>,
+) -> v1::CpuUse {
     let shares = || tallies.clone().map(|tally| tally.cpu_use);
     let expected = shares().next().unwrap_or(0.0);
     v1::CpuUse {
         expected,
         least: shares().fold(expected, f64::min),
         most: shares().fold(expected, f64::max),
-        frozen_clock: expected,
+        frozen_clock: frozen_clock.unwrap_or(expected),
         settled: None,
+    }
+}
+
+fn mark_outlook(mark: &MarkOutlook) -> v1::MarkOutlook {
+    v1::MarkOutlook {
+        from_task: mark.from_task,
+        group: mark.group.to_string(),
+        expected_share: mark.expected_share,
     }
 }
 

@@ -43,6 +43,12 @@ async fn the_kernels_without_the_fix_pile_176_tasks_up_on_16_cpus() {
             assert_eq!((prediction.most_on_one_cpu, prediction.best_possible), (10, 1));
             assert_eq!((prediction.idle_allowed_count, prediction.nodes.len()), (144, 11));
             assert!(prediction.verdict_determined, "no imbalance mark comes before the first pile-up");
+            assert!((cpu_use.frozen_clock - 0.1818).abs() < 0.0001, "{cpu_use:?}");
+            // Measured: 24.87 %.
+            assert!(cpu_use.least < 0.2487 && 0.2487 < cpu_use.most, "{cpu_use:?}");
+            let mark = prediction.mark.unwrap();
+            assert_eq!(mark.group, "160-319,480-639", "where affinity stops load balancing");
+            assert!(mark.expected_share > 0.0 && mark.expected_share < 0.5, "{mark:?}");
             let undetermined = prediction.undetermined.unwrap();
             assert_eq!(undetermined.package, 0);
             assert!(undetermined.cpu > 0 && !undetermined.because.is_empty());

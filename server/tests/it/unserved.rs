@@ -11,13 +11,9 @@ type Change<R> = fn(&mut R);
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_predict() {
     let served = Served::start(&[]).await;
-    let set: [(&str, Change<v1::PredictRequest>); 4] = [
+    let set: [(&str, Change<v1::PredictRequest>); 3] = [
         ("groups", |r| r.groups.push(v1::TaskGroup::default())),
         ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),
-        ("scenario.gap other than 0s", |r| {
-            let gap = Some(prost_types::Duration { seconds: 0, nanos: 100_000 });
-            r.scenario = Some(v1::Scenario { gap, ..Default::default() });
-        }),
         ("host.load[0].irq", |r| {
             r.host.as_mut().unwrap().load.push(v1::CpuLoad { irq: Some(0.1), ..Default::default() })
         }),

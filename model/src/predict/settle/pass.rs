@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     cpuset::Cpu,
-    predict::{group::GroupType, state::SCALE},
+    predict::{group::GroupType, queue::SCALE},
     profile::{Balance, Profile},
 };
 

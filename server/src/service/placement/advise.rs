@@ -21,6 +21,7 @@ use berth_model::{
     advise::{Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective},
     cpuset::Cpu,
     hold::{self, Mode},
+    predict::Markable,
 };
 use berth_proto::v1::{self, verdict};
 
@@ -129,6 +130,7 @@ fn answer(
         can_apply: if pin { &pinned } else { &question.can_apply },
         single_cpus: question.single_cpus || pin,
         kept: question.kept,
+        marks: Markable::Crowded,
         with_margin: question.full && covered,
     };
     let given = berth_model::advise::advise(&request).map_err(failure)?;
@@ -234,6 +236,8 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
         others: Vec::new(),
         balancing: None,
         wakes_on: Vec::new(),
+        frozen_clock: None,
+        mark: None,
     }
 }
 

@@ -23,7 +23,10 @@ pub(super) fn to_wire(found: &[Found]) -> Vec<v1::OriginOutcome> {
         cpus: of_class.outlook.origin.class.to_string(),
         verdict: of_class.verdict.into(),
         most_on_one_cpu: of_class.outlook.central.tally.fullest,
-        cpu_use: Some(prediction::cpu_use(of_class.runs().map(|run| &run.tally))),
+        cpu_use: Some(prediction::cpu_use(
+            of_class.runs().map(|run| &run.tally),
+            Some(of_class.outlook.frozen().tally.cpu_use),
+        )),
         profile: profile.to_owned(),
     });
     entries.collect()

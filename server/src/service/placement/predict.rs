@@ -120,10 +120,6 @@ fn warn_of_ranges(found: &[Found], warnings: &mut Warnings) {
         let said = format!("Not every run could be followed: ranges hold for those that were.{no_verdict}");
         warnings.add("RUNS_CUT", said);
     }
-    if worst().any(|of_class| of_class.marks_arise) {
-        let said = "Load balancing may turn later tasks of this launch away from a crowded group: the ranges leave that out.";
-        warnings.add("MARKS_MAY_ARISE", said);
-    }
 }
 
 /// A task that sleeps and wakes stays in its LLC: what that means for a mask that leaves one CPU there.

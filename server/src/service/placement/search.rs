@@ -8,8 +8,8 @@ use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::Load,
     predict::{
-        Burst, Host, Origin, Outlook, Parent, Run, Search, Symmetry, afterwards, explore, origins, outlooks,
-        predict, wakes_on, worst_split,
+        Burst, Host, Markable, Origin, Outlook, Parent, Run, Search, Symmetry, afterwards, explore,
+        mark_outlook, origins, outlooks, predict, wakes_on, worst_split,
     },
     topology::Level,
 };
@@ -58,14 +58,12 @@ pub(super) struct OfClass {
     determined: bool,
     /// Not every run could be followed.
     pub(super) cut: bool,
-    /// Load balancing has a reason for its mark in some run, and what it may change is in no range.
-    pub(super) marks_arise: bool,
 }
 
 impl OfClass {
     /// The runs that were followed, the central one first.
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> + Clone {
-        std::iter::once(&self.outlook.central).chain(&self.outlook.explored.ends).chain(&self.marked)
+        self.outlook.runs().chain(&self.marked)
     }
 
     /// Other classes were left out, so that this one's being safe says nothing of the whole.
@@ -157,7 +155,8 @@ impl<'a> UnderProfile<'a> {
     /// All that is to be told of the worst class.
     pub(super) fn worst(&self, found: &Found) -> Option<Outcome> {
         let worst = found.worst()?;
-        let central = predict(self.host, &self.question.burst(worst.outlook.origin.cpu));
+        let burst = self.question.burst(worst.outlook.origin.cpu);
+        let central = predict(self.host, &burst);
         Some(Outcome {
             profile: found.profile,
             verdict: worst.verdict,
@@ -166,6 +165,8 @@ impl<'a> UnderProfile<'a> {
             balancing: None,
             wakes_on: Vec::new(),
             central,
+            frozen_clock: Some(worst.outlook.frozen().tally.cpu_use),
+            mark: burst.marks_open.then(|| mark_outlook(self.host, &burst)).flatten(),
         })
     }
 
@@ -211,22 +212,21 @@ impl<'a> UnderProfile<'a> {
             verdict: verdict::Value::PileUp,
             determined: false,
             cut: !outlook.explored.complete,
-            marks_arise: self.marks_arise(&burst, &outlook),
             outlook,
         };
         if without == Some(true) {
             of_class.determined =
                 of_class.outlook.is_determined() && self.marks_come_too_late(&burst, &of_class.outlook);
         } else {
-            let search = Search { marks: true, stop_at_pile_up: true, runs: MAX_RUNS, looks };
+            let marks = if burst.marks_open { Markable::Crowded } else { Markable::None };
+            let weights = burst.gap > 0;
+            let search = Search { marks, weights, stop_at_pile_up: true, runs: MAX_RUNS, looks };
             let marked = explore(self.host, &burst, self.symmetry, search);
             let safe = without == Some(false) && marked.complete;
             of_class.cut |= !marked.complete && marked.refused.is_none();
             of_class.determined = safe;
             if marked.refused.is_none() {
                 of_class.verdict = if safe { verdict::Value::NoPileUp } else { verdict::Value::Unknown };
-                // Nothing is left out: every run with the mark was followed too.
-                of_class.marks_arise &= !marked.complete;
             }
             of_class.marked = marked.refused;
         }
@@ -236,16 +236,10 @@ impl<'a> UnderProfile<'a> {
         of_class
     }
 
-    /// Whether some CPU has two tasks at some time, which is what a mark needs.
-    fn marks_arise(&self, burst: &Burst<'_>, outlook: &Outlook) -> bool {
-        let runs = || std::iter::once(&outlook.central).chain(&outlook.explored.ends);
-        self.is_crowded() || runs().any(|run| self.first_crowded(burst, run).is_some())
-    }
-
     /// Whether each run has piled up by the time at which there is a reason for a mark. What a mark does later mends
     /// no pile-up, since tasks do not move during a launch.
     fn marks_come_too_late(&self, burst: &Burst<'_>, outlook: &Outlook) -> bool {
-        let mut runs = std::iter::once(&outlook.central).chain(&outlook.explored.ends);
+        let mut runs = outlook.runs();
         // Two tasks without the parent, where one would do.
         let too_late =
             |run: &Run| run.tally.best == 1 && self.first_crowded(burst, run).is_some_and(|tasks| tasks > 1);

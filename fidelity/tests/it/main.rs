@@ -1,0 +1,63 @@
+//! The model held against every record in the repository, with what it reaches as floors.
+
+#![allow(clippy::unwrap_used)]
+
+use berth_fidelity::{
+    record::Record,
+    report::{Report, Tale},
+    steps::Step,
+};
+use std::path::Path;
+
+/// The report of all records, and the misses that are told.
+fn all() -> (Report, Vec<String>) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/ground-truth");
+    let (mut total, mut wrong) = (Report::default(), Vec::new());
+    for record in &Record::read_all(Path::new(folder)).unwrap() {
+        let report = Report::of(record, &mut |tale| {
+            if matches!(tale, Tale::Proof { .. }) {
+                wrong.push(tale.to_string());
+            }
+        });
+        total += &report.unwrap();
+    }
+    (total, wrong)
+}
+
+#[test]
+fn the_model_does_what_real_kernels_did() {
+    let (total, wrong) = all();
+    assert_eq!((total.cases, total.domains.of, total.domains.all), (3277, 736, 736));
+
+    // The kernel's next choice is one that the model allows.
+    let floor = |step: Step, percent: f64| {
+        let share = total.steps_up_to(step);
+        assert!(share.percent() >= percent, "{step:?}: {share}");
+    };
+    floor(Step::Allowed, 92.3);
+    floor(Step::AnyMark, 97.7);
+    floor(Step::MarkLeft, 98.9);
+    floor(Step::ShortThread, 99.8);
+
+    // Whole bursts, the parent's CPU being known and not.
+    for (free, [node, near]) in total.free.iter().zip([[89.0, 98.5], [71.0, 98.7]]) {
+        assert!(free.within[1][0].percent() >= node, "per node: {}", free.within[1][0]);
+        assert!(free.inside[1].percent() >= near, "within 1 of the range: {}", free.inside[1]);
+        assert!(free.missed[0].percent() <= 2.5, "missed by the central run: {}", free.missed[0]);
+        assert!(free.missed[1].percent() <= 2.0, "missed by the range: {}", free.missed[1]);
+    }
+    assert!(total.free[0].false_alarms[0].percent() <= 1.0, "{}", total.free[0].false_alarms[0]);
+
+    // One record piles up although it is called safe: docs/fidelity.md tells why.
+    assert!(total.proofs.iter().all(|proofs| proofs.safe.of > 1000), "nothing would be called safe");
+    assert!(wrong.iter().all(|tale| tale.contains("2s-4l-4c-nps4+6.1.170+rr stream-master#4")), "{wrong:#?}");
+}
+
+#[test]
+fn what_is_no_record_is_told() {
+    let folder = std::env::temp_dir();
+    let missing = Record::read(&folder.join("berth-no-such-record.jsonl.gz")).unwrap_err();
+    assert!(missing.to_string().contains("cannot be opened"), "{missing}");
+    let here = Record::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))).unwrap_err();
+    assert!(here.to_string().contains("no gzipped text"), "{here}");
+}
