@@ -37,3 +37,4 @@ mod trace;
 mod uds;
 mod unit;
 mod unserved;
+mod users;

@@ -63,6 +63,7 @@ impl Running {
         let ready = folder.path().join("ready");
         command.env_clear().args(["--config", "none", "--tcp", "127.0.0.1:0", "--uds"]).arg(&uds);
         command.arg("--state-dir").arg(folder.path().join("state"));
+        command.arg("--state-dir").arg(folder.path().join("state"));
         command.arg("--ready-file").arg(&ready).args(["--log", "error"]).args(flags);
         let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
@@ -98,7 +99,7 @@ impl Running {
             async move { ours.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://unix").connect_with_connector(connect).await.unwrap();
-        AsUser { channel, _process: process }
+        AsUser { channel, process }
     }
 
     /// The most bytes of memory that it has had.
@@ -128,7 +129,14 @@ impl Drop for Running {
 /// A connection of another user.
 pub(crate) struct AsUser {
     pub(crate) channel: Channel,
-    _process: tokio::process::Child,
+    process: tokio::process::Child,
+}
+
+impl AsUser {
+    /// The process that the server sees.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id().expect("it lives")
+    }
 }
 
 /// A command that runs a program as another user.
