@@ -58,6 +58,8 @@ impl Berthd {
             .arg(folder.path().join("state"))
             .arg("--ready-file")
             .arg(folder.path().join("ready.json"))
+            .arg("--state-dir")
+            .arg(folder.path().join("state"))
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -8,6 +8,7 @@ mod berthd;
 mod completions;
 mod help;
 mod here;
+mod holds;
 mod keep;
 mod readme;
 mod refusals;
