@@ -124,20 +124,24 @@ async fn spread_over_every_second_llc() {
 async fn the_full_view_tells_how_good_it_is_and_what_lost() {
     let served = Served::start(&[]).await;
     for (_, channel) in served.channels().await {
-        // Fewer tasks than an LLC has CPUs: one task for each leaves no mask safe.
-        let mut request = small(3);
+        let mut request = small(4);
         request.set_view(View::Full);
         request.set_policy(Policy::Compact);
         let response = ask(&channel, request).await;
         let advice = response.advice.unwrap();
-        assert_eq!(advice.tasks.len(), 3);
+        assert_eq!(advice.tasks.len(), 4);
         assert!(advice.tasks.iter().all(|entry| !entry.placed.is_empty()));
         let objective = advice.objective.unwrap();
         assert!(objective.optimal && objective.components[0].name == "tasks per CPU");
-        assert!(advice.proof.unwrap().margin.is_some());
+        // A CPU for each task leaves no mask safe, and single CPUs have no margin: the mask below has room.
+        assert!(advice.proof.unwrap().margin.is_none());
+        let mut roomy = v1::AdviseRequest { allowed: "0-3".to_owned(), ..small(3) };
+        roomy.set_view(View::Full);
+        let proof = ask(&channel, roomy).await.advice.unwrap().proof.unwrap();
+        assert!(proof.result() == Proven::Safe && proof.margin.is_some());
         let spread = response.runners_up.iter().find(|runner| runner.policy() == Policy::Spread).unwrap();
         assert!(spread.loses_at.is_some() && !spread.because.is_empty());
-        assert_eq!((response.with.unwrap().tasks.len(), response.without.unwrap().tasks.len()), (3, 3));
+        assert_eq!((response.with.unwrap().tasks.len(), response.without.unwrap().tasks.len()), (4, 4));
     }
 }
 
