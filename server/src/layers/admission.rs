@@ -103,6 +103,11 @@ where
         let meter = Meter::new(&self.admission.bytes, caller);
         let answer = self.inner.call(request.map(|body| meter::request(body, meter.clone())));
         // Kept until the caller has taken the answer: one that is not taken costs memory too.
-        Box::pin(async move { Ok(answer.await?.map(|body| meter::answer(body, meter, place))) })
+        Box::pin(async move {
+            // Those that arrived meanwhile are counted, or refused, before this one is computed: they are no queue that
+            // nobody sees.
+            tokio::task::yield_now().await;
+            Ok(answer.await?.map(|body| meter::answer(body, meter, place)))
+        })
     }
 }

@@ -8,8 +8,8 @@
 //!    one), or if their messages take too much memory;
 //! 6. [`deadline`]: given up when its time has passed.
 //!
-//! They stand around all services and not around each, since a request reaches its service only when a thread has time
-//! for it: a request that waits for that is being answered already, counts for the limit, and its time runs.
+//! A request that is admitted lets those behind it come this far before it goes on, so that its limit and its deadline
+//! count whoever waits for a thread.
 //!
 //! Health and reflection pass the first three alone: they have to answer when the rest does not.
 
