@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test agree hostile soak lint bench load-cost fidelity fuzz
+.PHONY: help setup demo run test agree hostile soak lint bench load-cost load fidelity fuzz
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -53,6 +53,10 @@ lint: ## format, clippy, documentation, and cargo-deny if it is installed
 bench: ## time predict on a 640-CPU host beside a plain rescan of its CPUs
 	@scripts/setup.sh rust packages
 	cargo bench --locked -p berth-model --bench predict
+
+load: ## a real berthd under load: rates beside Health/Check, latency, overload, memory, start (5 minutes)
+	@scripts/setup.sh rust packages
+	cargo bench --locked -p berthd --bench load
 
 load-cost: ## what measuring the load costs with 20,000 live threads, and on 640 CPUs by a calculation (about 7 minutes)
 	@scripts/setup.sh rust packages

@@ -1,0 +1,75 @@
+//! What is asked.
+
+use berth_proto::v1::{self, placement_service_client::PlacementServiceClient};
+use std::fmt;
+use tonic::{Status, transport::Channel};
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+
+/// A kind of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// `Health/Check`: what any request costs.
+    Health,
+    /// `Advise` for 8 tasks, each time under another mask.
+    Advise,
+    /// `Predict` for 176 tasks on CPUs 0-175.
+    Predict,
+    /// Now the one, now the other.
+    Mixed,
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Health => "Health/Check",
+            Self::Advise => "Advise",
+            Self::Predict => "Predict",
+            Self::Mixed => "mixed",
+        })
+    }
+}
+
+/// Clients on one connection.
+#[derive(Clone)]
+pub(crate) struct Clients {
+    health: HealthClient<Channel>,
+    placement: PlacementServiceClient<Channel>,
+}
+
+impl Clients {
+    pub(crate) fn new(channel: Channel) -> Self {
+        Self { health: HealthClient::new(channel.clone()), placement: PlacementServiceClient::new(channel) }
+    }
+
+    /// Asks once; `n` makes requests differ.
+    pub(crate) async fn ask(&mut self, ask: Ask, n: u64) -> Result<(), Status> {
+        match ask {
+            Ask::Health => self.health.check(HealthCheckRequest::default()).await.map(drop),
+            Ask::Mixed if n.is_multiple_of(2) => {
+                self.health.check(HealthCheckRequest::default()).await.map(drop)
+            }
+            Ask::Advise => {
+                let request = v1::AdviseRequest { tasks: 8, allowed: mask(n), ..Default::default() };
+                self.placement.advise(request).await.map(drop)
+            }
+            Ask::Predict | Ask::Mixed => {
+                let allowed = "0-175".to_owned();
+                let request =
+                    v1::PredictRequest { tasks: 176, allowed, origin: Some(0), ..Default::default() };
+                self.placement.predict(request).await.map(drop)
+            }
+        }
+    }
+}
+
+/// One of 5016 masks of 16 to 62 of 256 CPUs, at two places. Small and large ones come in no order, so that any stretch
+/// of them costs the same.
+fn mask(n: u64) -> String {
+    const PLACES: u64 = 209;
+    const LENGTHS: u64 = 24;
+    // A stride without a common factor visits each once.
+    let n = n * 1009 % (PLACES * LENGTHS);
+    let (first, length) = (n % PLACES, 8 + n / PLACES);
+    let second = (first + 101) % PLACES;
+    format!("{first}-{},{second}-{}", first + length - 1, second + length - 1)
+}
