@@ -86,8 +86,10 @@ fn signals_are_passed_on() {
             name.trim_start_matches('-')
         );
         let (mut child, mut out) = started(
-            Command::new(env!("CARGO_BIN_EXE_berth"))
-                .args(["--server", NOBODY, "hold", "-n", "1", "--or-run", "--", "sh", "-c", &script]),
+            // A test that runs in the background of a shell may have been told to ignore some of them.
+            Command::new("env")
+                .args(["--default-signal", env!("CARGO_BIN_EXE_berth"), "--server", NOBODY])
+                .args(["hold", "-n", "1", "--or-run", "--", "sh", "-c", &script]),
         );
         signal(&child, name);
         let status = child.wait().expect("it ends");
