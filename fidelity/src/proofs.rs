@@ -7,6 +7,7 @@ use crate::{
 use berth_model::{
     advise::MAX_RUNS,
     cpuset::Cpu,
+    load::Load,
     predict::{Burst, Children, Markable, Parent, Search, explore, origins},
 };
 
@@ -24,9 +25,29 @@ pub struct Outcome {
 
 /// Proves the mask of a case as the advice does.
 pub fn prove(scene: &Scene, question: &Question<'_>, known: Known) -> Outcome {
-    let host = scene.host(&question.load);
-    let parent = if question.case.after == "burn" { Parent::Runs } else { Parent::Waits };
-    let base = Burst { parent, ..question.burst() };
+    Outcome {
+        // Where burners are that could move is not known: nothing is proven of it.
+        safe: !question.has_loose_burners() && is_safe(scene, question, known, &question.load),
+        piled_up: question.piled_up(scene.host(&question.load), parent(question)),
+    }
+}
+
+/// Whether the mask of a case would be called safe with one more busy CPU too, wherever that is.
+pub fn stands_one_more(scene: &Scene, question: &Question<'_>, known: Known) -> bool {
+    scene.topology.online().iter().all(|cpu| {
+        let mut load = question.load.clone();
+        load.add(cpu, 1);
+        is_safe(scene, question, known, &load)
+    })
+}
+
+fn parent(question: &Question<'_>) -> Parent {
+    if question.case.after == "burn" { Parent::Runs } else { Parent::Waits }
+}
+
+fn is_safe(scene: &Scene, question: &Question<'_>, known: Known, load: &Load) -> bool {
+    let host = scene.host(load);
+    let base = Burst { parent: parent(question), ..question.burst() };
     let starts: Vec<Cpu> = match known {
         Known::Origin => vec![question.origin],
         Known::Nothing => {
@@ -34,26 +55,21 @@ pub fn prove(scene: &Scene, question: &Question<'_>, known: Known) -> Outcome {
         }
     };
     let marks = if question.after_crowd { Markable::Any } else { Markable::Crowded };
-    let children =
-        if question.naps() { vec![Children::Running, Children::Asleep] } else { vec![base.children] };
+    let children: &[Children] =
+        if question.naps() { &[Children::Running, Children::Asleep] } else { &[base.children] };
     let mut runs = 0;
-    // Where the burners are is not known: nothing is proven of it.
-    let mut safe = !question.has_loose_burners();
-    for origin in starts {
-        for &children in &children {
-            if safe {
-                let search = Search {
-                    marks,
-                    weights: true,
-                    stop_at_pile_up: true,
-                    runs: MAX_RUNS.saturating_sub(runs),
-                    looks: MAX_LOOKS,
-                };
-                let explored = explore(host, &Burst { origin, children, ..base }, &scene.symmetry, search);
-                runs += explored.runs;
-                safe = explored.complete && explored.refused.is_none();
-            }
-        }
-    }
-    Outcome { safe, piled_up: question.piled_up(host, parent) }
+    starts.iter().all(|&origin| {
+        children.iter().all(|&children| {
+            let search = Search {
+                marks,
+                weights: true,
+                stop_at_pile_up: true,
+                runs: MAX_RUNS.saturating_sub(runs),
+                looks: MAX_LOOKS,
+            };
+            let explored = explore(host, &Burst { origin, children, ..base }, &scene.symmetry, search);
+            runs += explored.runs;
+            explored.complete && explored.refused.is_none()
+        })
+    })
 }

@@ -65,8 +65,21 @@ pub struct Free {
 pub struct Proofs {
     /// Called safe.
     pub safe: Share,
-    /// Called safe and piled up.
-    pub wrong: u32,
+    /// Of those called safe, and launched without a stall: those that piled up.
+    pub wrong: Share,
+    /// Of those called safe, and launched with a stall, for which no proof is valid: those that piled up.
+    pub stalled: Share,
+}
+
+impl Proofs {
+    fn add(&mut self, question: &Question<'_>, proof: proofs::Outcome) {
+        self.safe.add(proof.safe);
+        if proof.safe {
+            let stalls = question.stalls_before().is_some();
+            let launch = if stalls { &mut self.stalled } else { &mut self.wrong };
+            launch.add(proof.piled_up);
+        }
+    }
 }
 
 /// The figures of one file, or of all.
@@ -78,11 +91,17 @@ pub struct Report {
     pub domains: Share,
     /// How many steps fared how.
     pub steps: BTreeMap<Step, u32>,
+    /// Cases whose parent was held up.
+    pub stalls: Share,
+    /// Steps that need a thread more or less, or are refused, before and after a stall of the parent.
+    pub strays: [Share; 2],
     /// Bursts, the parent's CPU being known and not. Cases of which the record does not tell what the kernel saw are left
     /// out.
     pub free: [Free; 2],
     /// Proofs, likewise.
     pub proofs: [Proofs; 2],
+    /// Of those called safe, the parent's CPU being known: those that are with one more busy CPU too.
+    pub stand_one_more: Share,
 }
 
 /// Both states of knowledge, in the order of [`Report::free`].
@@ -101,8 +120,13 @@ impl Report {
         for question in &scene.questions(record)? {
             report.cases += 1;
             let (fared, misses) = steps::replay(&scene, question);
-            for step in fared {
+            let stalls_before = question.stalls_before().unwrap_or(usize::MAX);
+            report.stalls.add(stalls_before < usize::MAX);
+            for (task, step) in fared.into_iter().enumerate() {
                 *report.steps.entry(step).or_default() += 1;
+                if !question.is_untold() {
+                    report.strays[usize::from(task >= stalls_before)].add(step >= Step::ShortThread);
+                }
             }
             misses.iter().for_each(|miss| tell(Tale::Step { record, question, miss }));
             for (index, &known) in KNOWN.iter().enumerate() {
@@ -112,8 +136,10 @@ impl Report {
                     tell(Tale::Free { record, question, known, outcome: &outcome });
                 }
                 let proof = proofs::prove(&scene, question, known);
-                report.proofs[index].safe.add(proof.safe);
-                report.proofs[index].wrong += u32::from(proof.safe && proof.piled_up);
+                report.proofs[index].add(question, proof);
+                if proof.safe && known == Known::Origin {
+                    report.stand_one_more.add(proofs::stands_one_more(&scene, question, known));
+                }
                 if proof.safe && proof.piled_up {
                     tell(Tale::Proof { record, question, known });
                 }
@@ -152,6 +178,10 @@ impl AddAssign<&Self> for Report {
         for (&step, count) in &other.steps {
             *self.steps.entry(step).or_default() += count;
         }
+        self.stalls += other.stalls;
+        for (ours, &theirs) in self.strays.iter_mut().zip(&other.strays) {
+            *ours += theirs;
+        }
         for (ours, theirs) in self.free.iter_mut().zip(&other.free) {
             let pairs = ours.within.iter_mut().flatten().zip(theirs.within.iter().flatten());
             let pairs = pairs.chain(ours.inside.iter_mut().zip(&theirs.inside));
@@ -164,7 +194,9 @@ impl AddAssign<&Self> for Report {
         for (ours, theirs) in self.proofs.iter_mut().zip(&other.proofs) {
             ours.safe += theirs.safe;
             ours.wrong += theirs.wrong;
+            ours.stalled += theirs.stalled;
         }
+        self.stand_one_more += other.stand_one_more;
     }
 }
 
@@ -218,6 +250,9 @@ impl fmt::Display for Report {
             count(Step::ShortThread),
             count(Step::Refused)
         )?;
+        let [before, after] = self.strays;
+        writeln!(f, "  bursts with a stall                {}", self.stalls)?;
+        writeln!(f, "    short thread or refused: before {before}, after {after}")?;
         for (free, known) in self.free.iter().zip(["parent's CPU known", "parent's CPU unknown"]) {
             writeln!(f, "  free running, {known}")?;
             for (level, shares) in ["package", "NUMA node", "LLC"].iter().zip(&free.within) {
@@ -238,12 +273,11 @@ impl fmt::Display for Report {
             writeln!(f, "    false alarms: central {central}, range {range}")?;
         }
         for (proofs, known) in self.proofs.iter().zip(["known", "unknown"]) {
-            writeln!(
-                f,
-                "  proven safe, parent's CPU {known}: {}; of these piled up: {}",
-                proofs.safe, proofs.wrong
-            )?;
+            writeln!(f, "  proven safe, parent's CPU {known}: {}", proofs.safe)?;
+            writeln!(f, "    of these piled up                {}", proofs.wrong)?;
+            writeln!(f, "    launched with a stall, not valid {}", proofs.stalled)?;
         }
+        writeln!(f, "  safe with one more busy CPU too    {}", self.stand_one_more)?;
         Ok(())
     }
 }

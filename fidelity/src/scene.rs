@@ -14,6 +14,9 @@ use berth_model::{
     topology::Topology,
 };
 
+/// A tick of the recorded kernels, in microseconds: they have `CONFIG_HZ=250`.
+const TICK: u64 = 4_000;
+
 /// One machine under its kernel.
 #[derive(Debug)]
 pub struct Scene {
@@ -118,6 +121,14 @@ impl<'a> Question<'a> {
             let beside = u32::from(parent == Parent::Runs && place == self.origin);
             u32::try_from(tasks).unwrap_or(u32::MAX) + beside + self.load.runnable(place) > best
         })
+    }
+
+    /// The first task before which the parent was held up for more than a tick, beyond the launcher's own pause. What
+    /// held it up ran meanwhile, there or elsewhere, and is no part of the load that the record tells.
+    pub fn stalls_before(&self) -> Option<usize> {
+        let at: Vec<u64> = self.case.fork_at_us.iter().flatten().copied().collect();
+        let held_up = |pair: &[u64]| pair[1].saturating_sub(pair[0]) > self.case.gap_us + TICK;
+        at.windows(2).position(held_up).map(|before| before + 1)
     }
 
     /// Whether the tasks began with a nap.

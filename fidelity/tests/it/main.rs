@@ -4,7 +4,7 @@
 
 use berth_fidelity::{
     record::Record,
-    report::{Report, Tale},
+    report::{Report, Share, Tale},
     steps::Step,
 };
 use std::path::Path;
@@ -48,9 +48,13 @@ fn the_model_does_what_real_kernels_did() {
     }
     assert!(total.free[0].false_alarms[0].percent() <= 1.0, "{}", total.free[0].false_alarms[0]);
 
-    // One record piles up although it is called safe: docs/fidelity.md tells why.
-    assert!(total.proofs.iter().all(|proofs| proofs.safe.of > 1000), "nothing would be called safe");
-    assert!(wrong.iter().all(|tale| tale.contains("2s-4l-4c-nps4+6.1.170+rr stream-master#4")), "{wrong:#?}");
+    // Nothing that is called safe piles up, unless the parent was held up for a tick: docs/fidelity.md tells why.
+    assert!(total.proofs.iter().all(|proofs| proofs.wrong.all > 900), "nothing would be called safe");
+    assert!(total.proofs.iter().all(|proofs| proofs.wrong.of == 0), "{wrong:#?}");
+    assert!(total.proofs.iter().all(|proofs| proofs.stalled.of <= 1), "{wrong:#?}");
+    assert!(total.stand_one_more.percent() >= 60.0, "{}", total.stand_one_more);
+    let [before, after] = total.strays.map(Share::percent);
+    assert!(before <= 0.3 && after >= 4.0 * before, "a stall tells nothing: {before} % and {after} %");
 }
 
 #[test]
