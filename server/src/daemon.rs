@@ -3,6 +3,7 @@
 use crate::{
     admin::Admin,
     config::{Config, Live, Reloader, Stop, TextFile, Topology},
+    ending::{End, ending},
     follow::follow,
     ingest::{self, Hardware, Reader, Settings, kernel::Kernel},
     layers::{
@@ -15,10 +16,7 @@ use crate::{
     serve::{self, Health, Listening},
     service::{Context, Pool},
     shares::Shares,
-    snapshot::{
-        Choice, Here, Machine, Sampler,
-        publisher::{self, Handle},
-    },
+    snapshot::{Choice, Here, Machine, Sampler, publisher},
     systemd, telemetry,
 };
 use berth_model::topology;
@@ -27,7 +25,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 use tokio::{
     sync::watch,
@@ -36,11 +34,6 @@ use tokio::{
 
 /// Hosts that are not here, asked about at a time.
 const FOREIGN_AT_A_TIME: usize = 2;
-
-/// How often it is looked whether requests are answered still, when the daemon is to stop.
-const DRAIN_POLL: Duration = Duration::from_millis(5);
-/// How long connections may take to end after their last answer.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why the daemon does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -94,11 +87,10 @@ pub struct Daemon {
     tcp: Option<SocketAddr>,
     socket: Option<Socket>,
     health: Health,
-    stop: watch::Sender<bool>,
+    end: End,
     servers: JoinSet<Result<(), tonic::transport::Error>>,
     start: JoinSet<Result<(), Error>>,
     sampler: Option<Sampler>,
-    publisher: Handle,
     /// What goes on beside, until the daemon is gone.
     background: JoinSet<()>,
     admin: Option<SocketAddr>,
@@ -166,11 +158,11 @@ impl Daemon {
         let admission = Admission::new(live.clone(), context.metrics.sheds.clone());
         let routes = serve::routes(context, &health);
         let places = Shares::default();
-        let (stop, stopped) = watch::channel(false);
+        let (end, ending) = ending();
         let layers = Layers {
             presences: Presences(live.clone()),
             ids: RequestIds::new(),
-            counting: Counting { requests: requests.clone(), stopped },
+            counting: Counting { requests: requests.clone(), ending: ending.clone() },
             authentication: Authentication(live.clone()),
             admission,
             deadline: Deadline(live.clone()),
@@ -178,12 +170,13 @@ impl Daemon {
         let mut servers = JoinSet::new();
         if let Some(listener) = tcp {
             let needs_certificate = config.sections.tls.client_ca.is_some();
-            let incoming = incoming(Tcp { listener, needs_certificate }, places.clone(), live.clone());
+            let incoming =
+                incoming(Tcp { listener, needs_certificate }, places.clone(), live.clone(), ending.clone());
             let listening = Listening { incoming, tls, layers: layers.clone() };
             servers.spawn(listening.serve(routes.clone()));
         }
         if let Some(listener) = uds {
-            let incoming = incoming(listener, places, live.clone());
+            let incoming = incoming(listener, places, live.clone(), ending);
             let listening = Listening { incoming, tls: None, layers };
             servers.spawn(listening.serve(routes));
         }
@@ -210,7 +203,6 @@ impl Daemon {
         } else {
             None
         };
-        let publishes = publisher.clone();
         let ready_file = listen.ready_file.clone();
         let uds = socket.as_ref().map(|socket| socket.path().to_owned());
         let ready = Ready { tcp: address, uds, admin: admin_address };
@@ -248,11 +240,10 @@ impl Daemon {
             tcp: address,
             socket,
             health,
-            stop,
+            end,
             servers,
             start,
             sampler,
-            publisher: publishes,
             background,
             admin: admin_address,
             requests,
@@ -341,40 +332,24 @@ impl Daemon {
     }
 
     /// Says NOT_SERVING, takes no more requests, and gives those that are there their time.
+    ///
+    /// Every connection on which something was asked is told that it is the last, and is waited for until its peer has
+    /// taken its last answer.
     pub async fn stop(mut self) {
         self.health.not_serving().await;
         self.start.abort_all();
         self.sampler = None;
-        // Streams of snapshots end with it.
-        self.publisher.end().await;
-        self.holds.end_watching().await;
-        let _ = self.stop.send(true);
         let limit = self.live.now().limits.shutdown_timeout;
-        systemd::stopping(limit + LAST_WORDS);
-        if tokio::time::timeout(limit, self.drained()).await.is_err() {
-            tracing::warn!(?limit, in_flight = self.requests.in_flight(), "requests were cut off");
+        systemd::stopping(limit);
+        self.end.tell();
+        let closed = async { while self.servers.join_next().await.is_some() {} };
+        if tokio::time::timeout(limit, closed).await.is_err() {
+            tracing::warn!(?limit, in_flight = self.requests.in_flight(), "connections were cut off");
         }
         self.servers.abort_all();
         self.background.abort_all();
         // The last decisions are written, and the store is closed, before another daemon may open it.
         self.holds.stop().await;
-    }
-
-    /// Waits until every connection has ended; those on which nothing is asked are not waited for.
-    async fn drained(&mut self) {
-        let requests = self.requests.clone();
-        let answered = async {
-            while requests.in_flight() > 0 {
-                tokio::time::sleep(DRAIN_POLL).await;
-            }
-            // The last answers are on their way out still.
-            tokio::time::sleep(LAST_WORDS).await;
-        };
-        let closed = async { while self.servers.join_next().await.is_some() {} };
-        tokio::select! {
-            () = closed => {}
-            () = answered => {}
-        }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod auth;
 pub mod config;
 mod convert;
 mod daemon;
+mod ending;
 mod follow;
 pub mod ingest;
 mod layers;

@@ -166,13 +166,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<S> {
         if let Some(tls) = self.tls {
             server = server.tls_config(tls)?;
         }
-        let stopped = self.layers.counting.stopped.clone();
+        let ending = self.layers.counting.ending.clone();
         let mut server = server.layer(self.layers);
-        server.add_routes(routes).serve_with_incoming_shutdown(self.incoming, told(stopped)).await
+        server.add_routes(routes).serve_with_incoming_shutdown(self.incoming, ending.begun()).await
     }
-}
-
-async fn told(mut stopped: watch::Receiver<bool>) {
-    // The daemon being gone is told too.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
 }

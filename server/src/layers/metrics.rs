@@ -1,9 +1,15 @@
 //! Counts every request, and ends those that never end by themselves when the daemon is to stop.
 //!
 //! A stream, such as a watcher's, goes on for as long as its caller likes. Told to stop, it ends at the next moment
-//! that it has nothing to say, so that it does not hold up the rest.
+//! that it has nothing to say, so that it does not hold up the rest. Here alone: whoever is told of the end at two places
+//! hears whichever is first.
 
-use crate::metrics::{Requests, Ticket};
+use crate::{
+    auth::methods::{Lasts, method},
+    convert::Failure,
+    ending::Ending,
+    metrics::{Requests, Ticket},
+};
 use http::{HeaderMap, Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::{
@@ -11,7 +17,6 @@ use std::{
     pin::Pin,
     task::{Context, Poll},
 };
-use tokio::sync::watch;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
@@ -19,8 +24,7 @@ use tower::{Layer, Service};
 #[derive(Debug, Clone)]
 pub(crate) struct Counting {
     pub(crate) requests: Requests,
-    /// Turns true when the daemon is to stop.
-    pub(crate) stopped: watch::Receiver<bool>,
+    pub(crate) ending: Ending,
 }
 
 impl<S> Layer<S> for Counting {
@@ -51,17 +55,26 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut ticket = self.counting.requests.begin(request.uri().path());
-        let stopped = self.counting.stopped.clone();
+        let path = request.uri().path();
+        let (mut ticket, lasts) = (self.counting.requests.begin(path), method(path).lasts);
+        let ending = self.counting.ending.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
-            let response = answer.await?;
+            let response = match lasts {
+                Lasts::ForAnAnswer => answer.await?,
+                // A caller that streams is answered at its end, which may be far.
+                Lasts::AsLongAsLiked => tokio::select! {
+                    biased;
+                    answer = answer => answer?,
+                    () = ending.clone().begun() => Status::from(Failure::Stopping).into_http(),
+                },
+            };
             // An answer that is a status alone has it in its headers.
             if let Some(code) = code(response.headers()) {
                 ticket.answered(code);
                 return Ok(response);
             }
-            let counted = |body| CountedBody { body, ticket, stopped, stop: None, ended: false };
+            let counted = |body| CountedBody { body, ticket, ending, end: None, ended: false };
             Ok(response.map(|body| Body::new(counted(body))))
         })
     }
@@ -75,21 +88,16 @@ fn code(headers: &HeaderMap) -> Option<Code> {
 struct CountedBody {
     body: Body,
     ticket: Ticket,
-    stopped: watch::Receiver<bool>,
-    /// Waits for the stop. Only made for a body that has made its reader wait.
-    stop: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    ending: Ending,
+    /// Waits for the end. Only made for a body that has made its reader wait.
+    end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ended: bool,
 }
 
 impl CountedBody {
-    fn poll_stop(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let stopped = &self.stopped;
-        let stop = self.stop.get_or_insert_with(|| {
-            let mut stopped = stopped.clone();
-            // The daemon being gone is told too.
-            Box::pin(async move { _ = stopped.wait_for(|stopped| *stopped).await })
-        });
-        stop.as_mut().poll(context)
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let ending = &self.ending;
+        self.end.get_or_insert_with(|| Box::pin(ending.clone().begun())).as_mut().poll(context)
     }
 }
 
@@ -106,9 +114,9 @@ impl HttpBody for CountedBody {
         }
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Pending => {
-                std::task::ready!(self.poll_stop(context));
+                std::task::ready!(self.poll_end(context));
                 self.ended = true;
-                let status = Status::unavailable("the server is stopping");
+                let status = Status::from(Failure::Stopping);
                 self.ticket.answered(status.code());
                 let mut trailers = HeaderMap::new();
                 let told = status.add_header(&mut trailers);

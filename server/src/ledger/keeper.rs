@@ -43,7 +43,6 @@ type Act = Box<dyn FnOnce(Option<&mut Desk<'_>>) -> Tell + Send>;
 pub(super) enum Message {
     Act(Act),
     Seen(Seen),
-    EndWatching,
     Stop,
 }
 
@@ -58,7 +57,6 @@ impl fmt::Debug for Message {
         match self {
             Self::Act(_) => f.write_str("Act"),
             Self::Seen(seen) => seen.fmt(f),
-            Self::EndWatching => f.write_str("EndWatching"),
             Self::Stop => f.write_str("Stop"),
         }
     }
@@ -131,8 +129,7 @@ impl Desk<'_> {
 pub(crate) struct Keeper {
     inbox: mpsc::Receiver<Message>,
     usable: watch::Sender<Result<(), Unusable>>,
-    /// Until the daemon is about to stop.
-    published: Option<watch::Sender<Published>>,
+    published: watch::Sender<Published>,
     publisher: publisher::Handle,
     current: Current,
     boot_id: String,
@@ -161,7 +158,7 @@ impl Keeper {
         let mut keeper = Self {
             inbox,
             usable,
-            published: Some(published),
+            published,
             publisher,
             current,
             boot_id: boot_id(&settings.root),
@@ -268,7 +265,6 @@ impl Keeper {
                 Arc::make_mut(&mut book).expire(now);
             }
             match message {
-                Message::EndWatching => self.published = None,
                 Message::Stop => go_on = false,
                 Message::Seen(seen) => take_in(Arc::make_mut(&mut book), &seen, now),
                 Message::Act(act) => {
@@ -316,9 +312,7 @@ impl Keeper {
         let before = is_next.then(|| self.book.generation());
         self.publisher.holds(Arc::clone(&book));
         self.book = Arc::clone(&book);
-        if let Some(published) = &self.published {
-            published.send_replace(Published { before, book });
-        }
+        self.published.send_replace(Published { before, book });
     }
 
     /// Opens a file that failed again, after a while.

@@ -181,12 +181,6 @@ impl Handle {
         take_care(self, owners, current, live).await;
     }
 
-    /// Ends the streams of those who watch: the daemon is about to stop.
-    pub(crate) async fn end_watching(&self) {
-        // It may have ended.
-        let _ = self.inbox.send(Message::EndWatching).await;
-    }
-
     /// Has the keeper close its file and end; waits for that.
     pub(crate) async fn stop(&self) {
         // It may have ended, or never begun.

@@ -5,6 +5,7 @@ use super::{connection::Connection, presence::Presence};
 use crate::{
     auth::{Key, Origin},
     config::Live,
+    ending::Ending,
     shares::Shares,
 };
 use rustix::{
@@ -95,11 +96,16 @@ impl Listener for UnixListener {
 }
 
 /// Takes connections in a task of its own.
-pub(crate) fn incoming<L: Listener>(listener: L, places: Shares, live: Live) -> Incoming<L::Stream> {
+pub(crate) fn incoming<L: Listener>(
+    listener: L,
+    places: Shares,
+    live: Live,
+    ending: Ending,
+) -> Incoming<L::Stream> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         tokio::select! {
-            () = take(listener, places, live, &sender) => {}
+            () = take(listener, places, live, ending, &sender) => {}
             () = sender.closed() => {}
         }
     });
@@ -110,6 +116,7 @@ async fn take<L: Listener>(
     listener: L,
     places: Shares,
     live: Live,
+    ending: Ending,
     sender: &mpsc::Sender<io::Result<Connection<L::Stream>>>,
 ) {
     let (mut turned_away, mut failed) = (Told::default(), Told::default());
@@ -135,7 +142,8 @@ async fn take<L: Listener>(
             continue;
         };
         let origin = listener.origin(from);
-        if sender.send(Ok(Connection::new(stream, origin, live.clone(), place))).await.is_err() {
+        let connection = Connection::new(stream, origin, live.clone(), ending.clone(), place);
+        if sender.send(Ok(connection)).await.is_err() {
             return;
         }
     }

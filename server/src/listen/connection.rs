@@ -4,6 +4,7 @@ use super::presence::Standing;
 use crate::{
     auth::Origin,
     config::{Limits, Live},
+    ending::Ending,
     shares::Share,
 };
 use std::{
@@ -28,6 +29,7 @@ pub(crate) struct Connection<S> {
     stream: S,
     origin: Origin,
     live: Live,
+    ending: Ending,
     look: Pin<Box<Sleep>>,
     /// Since when the peer takes nothing of what is to be sent.
     stalled_since: Option<Instant>,
@@ -35,22 +37,28 @@ pub(crate) struct Connection<S> {
 }
 
 impl<S> Connection<S> {
-    pub(super) fn new(stream: S, origin: Origin, live: Live, place: Share) -> Self {
+    pub(super) fn new(stream: S, origin: Origin, live: Live, ending: Ending, place: Share) -> Self {
         let look = Box::pin(sleep(interval(&live.now().limits)));
-        Self { stream, origin, live, look, stalled_since: None, _place: place }
+        Self { stream, origin, live, ending, look, stalled_since: None, _place: place }
     }
 
     /// Ends the connection if it is of no use. Wakes the task that reads or writes when it is to be looked at again.
     fn look(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.ending.has_begun() {
+            self.is_of_use()?;
+        }
         while self.look.as_mut().poll(context).is_ready() {
-            if let Some(why) = self.useless(Instant::now()) {
-                tracing::debug!(peer = %self.origin.identity(), "closing a connection: {why}");
-                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-            }
+            self.is_of_use()?;
             let again = interval(&self.live.now().limits);
             self.look.set(sleep(again));
         }
         Ok(())
+    }
+
+    fn is_of_use(&self) -> io::Result<()> {
+        let Some(why) = self.useless(Instant::now()) else { return Ok(()) };
+        tracing::debug!(peer = %self.origin.identity(), "closing a connection: {why}");
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
     }
 
     fn useless(&self, now: Instant) -> Option<&'static str> {
@@ -61,6 +69,8 @@ impl<S> Connection<S> {
         }
         match self.origin.presence().standing(now) {
             Standing::Overdue => Some("its peer does not take an answer"),
+            // One that has asked is told that this is the end, and ends when it has heard everything.
+            Standing::Idle { has_asked: false, .. } if self.ending.has_begun() => Some("the server stops"),
             Standing::Idle { since, has_asked: false } if over(since, limits.silent_timeout) => {
                 Some("its peer asks nothing")
             }

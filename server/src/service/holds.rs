@@ -145,8 +145,7 @@ impl HoldService for Berth {
             seen = Some(published.book.generation());
             told.map(Ok)
         });
-        let stopping = tokio_stream::once(Err(Failure::Stopping.into()));
-        Ok(Response::new(Box::pin(changes.chain(stopping))))
+        Ok(Response::new(Box::pin(changes)))
     }
 }
 

@@ -37,13 +37,7 @@ impl LoadService for Berth {
     ) -> Result<Response<v1::ReportLoadResponse>, Status> {
         let (mut stream, mut told) = (request.into_inner(), v1::ReportLoadResponse::default());
         let mut agent = String::new();
-        let mut ended = std::pin::pin!(self.0.current.ended());
-        loop {
-            let message = tokio::select! {
-                message = stream.message() => message?,
-                () = &mut ended => return Err(Failure::Stopping.into()),
-            };
-            let Some(message) = message else { return Ok(Response::new(told)) };
+        while let Some(message) = stream.message().await? {
             match report::from_wire(message, &mut agent, &*self.0.snapshot()?)? {
                 Some(report) => {
                     self.0.publisher.report(report).await;
@@ -52,6 +46,7 @@ impl LoadService for Berth {
                 None => told.too_old += 1,
             }
         }
+        Ok(Response::new(told))
     }
 }
 

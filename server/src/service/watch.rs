@@ -1,7 +1,7 @@
 //! Streams of snapshots. A reader that is slow misses some, which are counted; it never makes them queue.
 
 use super::Context;
-use crate::{convert::Failure, snapshot::Snapshot};
+use crate::snapshot::Snapshot;
 use std::{pin::Pin, sync::Arc};
 use tokio_stream::{Stream, StreamExt, wrappers::WatchStream};
 use tonic::Status;
@@ -10,14 +10,13 @@ use tonic::Status;
 pub(crate) type Watched<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Context {
-    /// What `tell` makes of the newest snapshot and of each one after it, until the server stops. It may be nothing.
+    /// What `tell` makes of the newest snapshot and of each one after it. It may be nothing.
     pub(super) fn watch<T: Send + 'static>(
         &self,
         mut tell: impl FnMut(&Snapshot) -> Option<T> + Send + 'static,
     ) -> Watched<T> {
         let each = WatchStream::new(self.current.each());
-        let told = each.filter_map(move |snapshot: Option<Arc<Snapshot>>| tell(&*snapshot?).map(Ok));
-        Box::pin(told.chain(tokio_stream::once(Err(Failure::Stopping.into()))))
+        Box::pin(each.filter_map(move |snapshot: Option<Arc<Snapshot>>| tell(&*snapshot?).map(Ok)))
     }
 }
 

@@ -30,7 +30,6 @@ enum News {
     Holds { holds: Arc<Book>, published: oneshot::Sender<()> },
     Sample(Sample),
     Report(Report),
-    End,
 }
 
 /// How busy each CPU was, and what is known of the tasks on it.
@@ -83,11 +82,6 @@ impl Handle {
         self.send(News::Report(report)).await;
     }
 
-    /// Nothing more is published, and whoever waits for the next snapshot is told so.
-    pub(crate) async fn end(&self) {
-        self.send(News::End).await;
-    }
-
     async fn send(&self, news: News) {
         // The publisher ends with the daemon: then nobody reads any more.
         let _ = self.0.send(news).await;
@@ -107,20 +101,13 @@ impl Current {
         self.newest.load_full()
     }
 
-    /// Returns when nothing more is published.
-    pub(crate) async fn ended(&self) {
-        let mut each = self.each();
-        while each.changed().await.is_ok() {}
-    }
-
-    /// The newest snapshot, and each one after it; those that a slow reader has missed are gone. It ends when nothing
-    /// more is published.
+    /// The newest snapshot, and each one after it; those that a slow reader has missed are gone.
     pub(crate) fn each(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
         self.each.clone()
     }
 }
 
-/// Starts the publisher, which expects a sample at each interval. It ends when it is told to, or every handle is gone.
+/// Starts the publisher, which expects a sample at each interval. It ends when every handle is gone.
 pub(crate) fn start(live: Live) -> (Handle, Current) {
     let (sender, inbox) = mpsc::channel(INBOX);
     let (each, receiver) = watch::channel(None);
@@ -177,7 +164,7 @@ impl Publisher {
                         self.reports.take(report);
                         self.publish_load(true);
                     }
-                    Some(News::End) | None => return,
+                    None => return,
                 },
                 () = sleep_until(look) => {
                     self.look_at_age();

@@ -11,7 +11,7 @@ use tokio::{
     net::TcpStream,
 };
 
-const ADMIN: [&str; 2] = ["--admin", "127.0.0.1:0"];
+pub(crate) const ADMIN: [&str; 2] = ["--admin", "127.0.0.1:0"];
 
 /// Status and body of an HTTP request.
 pub(crate) async fn http(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
@@ -26,7 +26,7 @@ pub(crate) async fn http(address: SocketAddr, method: &str, path: &str, body: &s
 }
 
 /// The value of a metric with all its labels.
-fn value(metrics: &str, name: &str) -> Option<f64> {
+pub(crate) fn value(metrics: &str, name: &str) -> Option<f64> {
     let line = metrics.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
     line?.rsplit(' ').next()?.parse().ok()
 }

@@ -2,6 +2,7 @@
 
 use super::PROGRAM;
 use hyper_util::rt::TokioIo;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::{
     fs,
@@ -28,6 +29,7 @@ pub(crate) struct Running {
     child: Child,
     pub(crate) tcp: SocketAddr,
     pub(crate) uds: PathBuf,
+    pub(crate) admin: Option<SocketAddr>,
     folder: TempDir,
 }
 
@@ -63,7 +65,6 @@ impl Running {
         let ready = folder.path().join("ready");
         command.env_clear().args(["--config", "none", "--tcp", "127.0.0.1:0", "--uds"]).arg(&uds);
         command.arg("--state-dir").arg(folder.path().join("state"));
-        command.arg("--state-dir").arg(folder.path().join("state"));
         command.arg("--ready-file").arg(&ready).args(["--log", "error"]).args(flags);
         let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
@@ -75,7 +76,8 @@ impl Running {
             assert!(begun.elapsed() < Duration::from_secs(60), "it does not serve");
             std::thread::sleep(Duration::from_millis(5));
         };
-        Self { child, tcp: told["tcp"].as_str().unwrap().parse().unwrap(), uds, folder }
+        let address = |name: &str| Some(told[name].as_str()?.parse().unwrap());
+        Self { child, tcp: address("tcp").unwrap(), uds, admin: address("admin"), folder }
     }
 
     /// A connection of this user over the unix socket.
@@ -112,6 +114,11 @@ impl Running {
     /// File descriptors that it has open.
     pub(crate) fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
     }
 
     pub(crate) fn is_alive(&mut self) -> bool {
