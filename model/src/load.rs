@@ -55,6 +55,12 @@ impl Load {
         self.of(cpu).runnable
     }
 
+    /// The CPUs on which something runs, ascending, with their runnable tasks.
+    pub fn busy(&self) -> impl Iterator<Item = (Cpu, u32)> {
+        let all = (0..=u16::MAX).map(Cpu::from).zip(&self.cpus);
+        all.map(|(cpu, load)| (cpu, load.runnable)).filter(|&(_, runnable)| runnable > 0)
+    }
+
     /// Tasks for which the CPU is held and that were not measured to run there: the kernel does not see them.
     pub fn asleep(&self, cpu: Cpu) -> u32 {
         self.asleep.get(cpu.index()).copied().unwrap_or(0)

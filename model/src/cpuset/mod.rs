@@ -173,7 +173,8 @@ impl CpuSet {
     /// The CPUs of this set that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        Self::trimmed(self.base, self.words().map(|(index, word)| word & !other.word(index)).collect())
+        let words = (self.base..).zip(&self.words).map(|(index, word)| word & !other.word(index));
+        Self::trimmed(self.base, words.collect())
     }
 
     /// The CPUs of either set.
@@ -210,9 +211,9 @@ impl CpuSet {
         index.checked_sub(self.base).and_then(|at| self.words.get(at)).copied().unwrap_or(0)
     }
 
-    /// The words with their indices, from the first that is not 0 to the last.
+    /// The words that are not 0, with their indices. A span of few CPUs with their far siblings has many that are.
     pub(crate) fn words(&self) -> impl Iterator<Item = (usize, u64)> {
-        (self.base..).zip(self.words.iter().copied())
+        (self.base..).zip(self.words.iter().copied()).filter(|&(_, word)| word != 0)
     }
 
     /// One more than the index of the last word.

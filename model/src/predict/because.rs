@@ -14,8 +14,8 @@ pub(super) fn because(
     domain: View<'_>,
     cpu: Cpu,
     decision: Decision,
-    local: Option<&Candidate>,
-    idlest: Option<&Candidate>,
+    local: Option<&Candidate<'_>>,
+    idlest: Option<&Candidate<'_>>,
 ) -> String {
     let to_do = if decision.stay { "stay" } else { "go" };
     let said = match (local, idlest) {
@@ -31,25 +31,25 @@ fn compared(
     domain: View<'_>,
     cpu: Cpu,
     decision: Decision,
-    local: &Candidate,
-    idlest: &Candidate,
+    local: &Candidate<'_>,
+    idlest: &Candidate<'_>,
 ) -> String {
     let rule = state.profile.numa_fork;
     match decision.reason {
         Reason::Alone | Reason::Outside | Reason::Spare | Reason::ByLoad => String::new(),
         Reason::Type => {
-            format!("local is {}, idlest is {}", local.group_type.name(), idlest.group_type.name())
+            format!("local is {}, idlest is {}", local.group_type().name(), idlest.group_type().name())
         }
         Reason::Marked => "both are imbalanced".to_owned(),
         Reason::Load => loads(domain, local, idlest),
         Reason::PreferredNode if decision.stay => format!("CPU {cpu} is on the preferred NUMA node"),
         Reason::PreferredNode => "the idlest group is on the preferred NUMA node".to_owned(),
-        Reason::Numa => tolerance(rule, domain, &local.stats, &idlest.stats),
+        Reason::Numa => tolerance(rule, domain, local.stats, idlest.stats),
         Reason::Idle => {
             let sign = if decision.stay { ">=" } else { "<" };
             let idle = format!("idle {} {sign} {}", local.stats.idle, idlest.stats.idle);
             if domain.numa {
-                format!("{}; {idle}", tolerance(rule, domain, &local.stats, &idlest.stats))
+                format!("{}; {idle}", tolerance(rule, domain, local.stats, idlest.stats))
             } else {
                 idle
             }
@@ -58,10 +58,10 @@ fn compared(
 }
 
 /// The first comparison of loads that keeps the task, or the last that does not.
-fn loads(domain: View<'_>, local: &Candidate, idlest: &Candidate) -> String {
+fn loads(domain: View<'_>, local: &Candidate<'_>, idlest: &Candidate<'_>) -> String {
     let pct = u64::from(domain.imbalance_pct);
     let margin = u64::from(SCALE) * (pct - 100) / 100;
-    let (ours, theirs) = (local.avg_load, idlest.avg_load);
+    let (ours, theirs) = (local.avg_load(), idlest.avg_load());
     if domain.numa && theirs + margin >= ours {
         format!("load {theirs} + {margin} >= {ours}")
     } else if theirs >= ours + margin {

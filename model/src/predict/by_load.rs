@@ -1,7 +1,7 @@
 //! The choice of a group in v5.3 and v5.4: by load per capacity, with margins, whatever the groups' types.
 
 use super::{
-    group::{Choices, Decision, Reason, Task, for_each_candidate},
+    group::{Choices, Decision, Reason, Task, candidates},
     queue::SCALE,
     state::{GroupStats, State},
 };
@@ -52,8 +52,8 @@ impl Margins {
 }
 
 impl Loaded {
-    fn new(state: &State<'_>, group: u32, stats: &GroupStats) -> Self {
-        let weight = u64::from(state.weight(group, stats).max(1));
+    fn new(group: u32, stats: &GroupStats) -> Self {
+        let weight = u64::from(stats.weight.max(1));
         let runnable = u64::from(stats.tasks) * u64::from(SCALE);
         Self { group, runnable: runnable / weight, load: u64::from(stats.load) / weight }
     }
@@ -67,14 +67,10 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    pub(crate) fn new(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> Self {
-        let mut seen: Vec<(u32, GroupStats, bool)> = Vec::with_capacity(domain.ring.len());
-        for_each_candidate(state, domain, cpu, |_, candidate, is_local| {
-            seen.push((candidate.group, candidate.stats, is_local));
-        });
+    pub(crate) fn new(state: &State<'_>, domain: View<'_>, cpu: Cpu) -> Self {
         let mut survey = Self::default();
-        for (group, stats, is_local) in seen {
-            let loaded = Loaded::new(state, group, &stats);
+        for (candidate, is_local) in candidates(state, domain, cpu) {
+            let loaded = Loaded::new(candidate.group, candidate.stats);
             if is_local { survey.local = Some(loaded) } else { survey.others.push(loaded) }
         }
         survey
@@ -133,7 +129,7 @@ fn most_spare(state: &State<'_>, group: u32) -> u32 {
 }
 
 /// The group to go to, or `None` to stay where `cpu` is.
-pub(super) fn pick(state: &mut State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Option<u32> {
+pub(super) fn pick(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Option<u32> {
     let survey = Survey::new(state, domain, cpu);
     let margins = Margins::new(domain);
     if let Some(BySpare { decision, groups, .. }) = survey.by_spare(state, margins, task) {
@@ -145,7 +141,7 @@ pub(super) fn pick(state: &mut State<'_>, domain: View<'_>, cpu: Cpu, task: Task
 
 /// Every group that may be picked. Loads have blocked shares that user space does not see, and mirror images have other
 /// ring orders, so any order of the ring counts.
-pub(super) fn choices(state: &mut State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Choices {
+pub(super) fn choices(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Choices {
     let survey = Survey::new(state, domain, cpu);
     let margins = Margins::new(domain);
     let mut choices = Choices { stay: survey.others.is_empty(), groups: Vec::new() };

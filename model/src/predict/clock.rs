@@ -60,6 +60,9 @@ impl Default for Clock {
 impl Clock {
     /// Lets time pass; says by how many bits every lack is to be shifted down, which is rarely more than 0.
     pub(crate) fn advance(&mut self, micros: u64) -> u32 {
+        if micros == 0 {
+            return 0;
+        }
         self.micros = self.micros.saturating_add(micros);
         let half_lives = self.half_lives();
         let epoch = if half_lives < EPOCH { 0 } else { half_lives };
@@ -82,9 +85,14 @@ impl Clock {
     /// What is lacking now of what was kept.
     pub(crate) fn lacking(self, kept: Lack) -> i64 {
         let kept = kept >> self.half_lives();
-        // A lack fits in 32 bits, with its fraction in 40, but the product not in 64.
-        let now = (i128::from(kept) * i128::from(self.decay)) >> (POINT + FRACTION);
-        i64::try_from(now).unwrap_or(i64::MAX)
+        // What queues lack fits with its factor in 64 bits, whatever a large host lacks does not.
+        match kept.checked_mul(self.decay) {
+            Some(now) => now >> (POINT + FRACTION),
+            None => {
+                let now = (i128::from(kept) * i128::from(self.decay)) >> (POINT + FRACTION);
+                i64::try_from(now).unwrap_or(i64::MAX)
+            }
+        }
     }
 }
 

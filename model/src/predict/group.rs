@@ -37,76 +37,87 @@ impl GroupType {
 
 /// A group as the slow path sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
+pub(crate) struct Candidate<'s> {
     pub(crate) group: u32,
-    pub(crate) stats: GroupStats,
-    pub(crate) group_type: GroupType,
-    /// What it has become once its tasks have run for long; never less.
-    settles_as: GroupType,
-    /// Load per capacity, for the types that are told apart by it; 0 for the others.
-    pub(crate) avg_load: u64,
+    pub(crate) stats: &'s GroupStats,
+    /// The type above, and below what decides within it; lower is better, and equal for groups that user space cannot
+    /// tell apart. One number, since the placement loop does little else than compare them.
+    rank: u64,
 }
 
-impl Candidate {
-    fn new(state: &State<'_>, group: u32, stats: GroupStats, imbalance_pct: u32) -> Self {
-        let weight = state.weight(group, &stats);
-        let (mut group_type, mut settles_as) = (GroupType::HasSpare, GroupType::HasSpare);
-        if stats.tasks >= weight {
-            let with_runnable = state.profile.group_runnable;
-            let type_at = |util, runnable: u64| {
-                classify(stats.tasks, util, with_runnable.then_some(runnable), weight, imbalance_pct)
-            };
-            group_type = type_at(state.util(&stats), state.runnable(&stats));
-            settles_as = type_at(full(stats.busy), full(stats.tasks));
+impl<'s> Candidate<'s> {
+    fn new(state: &State<'_>, group: u32, stats: &'s GroupStats, imbalance_pct: u32) -> Self {
+        let mut group_type = GroupType::HasSpare;
+        if stats.tasks >= stats.weight {
+            let runnable = state.profile.group_runnable.then(|| state.runnable(stats));
+            group_type = classify(stats, state.util(stats), runnable, imbalance_pct);
         }
         if state.is_marked(group) {
             group_type = group_type.max(GroupType::Imbalanced);
         }
-        Self { group, stats, group_type, settles_as: settles_as.max(group_type), avg_load: 0 }
-            .of_type(group_type, weight)
+        Self::of_type(group, stats, group_type)
     }
 
-    fn of_type(self, group_type: GroupType, weight: u32) -> Self {
-        let avg_load =
-            if group_type.compares_load() { u64::from(self.stats.load / weight.max(1)) } else { 0 };
-        Self { group_type, avg_load, ..self }
+    fn of_type(group: u32, stats: &'s GroupStats, group_type: GroupType) -> Self {
+        let within = match group_type {
+            GroupType::HasSpare => !stats.idle,
+            GroupType::Imbalanced => 0,
+            GroupType::FullyBusy | GroupType::Overloaded => stats.load / stats.weight.max(1),
+        };
+        Self { group, stats, rank: (group_type as u64) << 32 | u64::from(within) }
+    }
+
+    pub(crate) fn group_type(&self) -> GroupType {
+        match self.rank >> 32 {
+            0 => GroupType::HasSpare,
+            1 => GroupType::FullyBusy,
+            2 => GroupType::Imbalanced,
+            _ => GroupType::Overloaded,
+        }
+    }
+
+    /// Load per capacity, for the types that are told apart by it; 0 for the others.
+    pub(crate) fn avg_load(&self) -> u64 {
+        if self.group_type().compares_load() { self.rank & u64::from(u32::MAX) } else { 0 }
     }
 
     /// Itself with each type that it may have, from the emptiest: for however long its tasks have run, with the mark and
     /// without.
-    fn forms(self, state: &State<'_>, open: Open) -> impl Iterator<Item = Self> + use<> {
-        let may_be_marked = state.may_be_marked(self.group, open.marks);
-        let weight = state.weight(self.group, &self.stats);
-        let (least, most) = (self.group_type, if open.weights { self.settles_as } else { self.group_type });
+    fn forms(
+        self,
+        state: &State<'_>,
+        imbalance_pct: u32,
+        open: Open,
+    ) -> impl Iterator<Item = Self> + use<'s> {
+        let (Self { group, stats, .. }, least) = (self, self.group_type());
+        let may_be_marked = state.may_be_marked(group, open.marks);
+        let mut most = least;
+        if open.weights && stats.tasks >= stats.weight {
+            let runnable = state.profile.group_runnable.then(|| full(stats.tasks));
+            most = most.max(classify(stats, full(stats.busy), runnable, imbalance_pct));
+        }
         let may_be = move |group_type: GroupType| match group_type {
             GroupType::Imbalanced => least == group_type || may_be_marked && least < group_type,
             other => least <= other && other <= most,
         };
-        GroupType::ALL.into_iter().filter(move |&t| may_be(t)).map(move |t| self.of_type(t, weight))
-    }
-
-    /// Lower is better; equal for groups that user space cannot tell apart.
-    fn rank(&self) -> (GroupType, u64) {
-        match self.group_type {
-            GroupType::HasSpare => (self.group_type, u64::MAX - u64::from(self.stats.idle)),
-            GroupType::FullyBusy | GroupType::Overloaded => (self.group_type, self.avg_load),
-            GroupType::Imbalanced => (self.group_type, 0),
-        }
+        let types = GroupType::ALL.into_iter().filter(move |&group_type| may_be(group_type));
+        types.map(move |group_type| Self::of_type(group, stats, group_type))
     }
 
     /// Whether user space cannot tell the two apart.
     pub(super) fn ties_with(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
+        self.rank == other.rank
     }
 
     /// Whether this group replaces the best one so far.
     #[doc(alias = "update_pick_idlest")]
     fn beats(&self, best: &Self, state: &State<'_>) -> bool {
-        let (ours, theirs) = (self.rank(), best.rank());
-        let utilisation_decides =
-            state.profile.tie == TieRule::Utilisation && self.group_type == GroupType::HasSpare;
-        ours < theirs
-            || (ours == theirs && utilisation_decides && state.util(&self.stats) < state.util(&best.stats))
+        if !self.ties_with(best) {
+            return self.rank < best.rank;
+        }
+        state.profile.tie == TieRule::Utilisation
+            && self.group_type() == GroupType::HasSpare
+            && state.is_less_used(self.stats, best.stats)
     }
 }
 
@@ -114,7 +125,8 @@ impl Candidate {
 #[doc(alias = "group_classify")]
 #[doc(alias = "group_is_overloaded")]
 #[doc(alias = "group_has_capacity")]
-fn classify(tasks: u32, util: u64, runnable: Option<u64>, weight: u32, imbalance_pct: u32) -> GroupType {
+fn classify(stats: &GroupStats, util: u64, runnable: Option<u64>, imbalance_pct: u32) -> GroupType {
+    let GroupStats { tasks, weight, .. } = *stats;
     let (capacity, pct) = (full(weight), u64::from(imbalance_pct));
     let waits = runnable.is_some_and(|runnable| capacity * pct < runnable * 100);
     if tasks > weight && (capacity * 100 < util * pct || waits) {
@@ -177,23 +189,23 @@ impl Reason {
 /// The kernel's choice: the group to go to, or `None` to stay where `cpu` is.
 #[doc(alias = "find_idlest_group")]
 #[doc(alias = "sched_balance_find_dst_group")]
-pub(crate) fn pick_group(state: &mut State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Option<u32> {
+pub(crate) fn pick_group(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Option<u32> {
     if state.profile.numa_fork == NumaForkRule::ByLoad {
         return by_load::pick(state, domain, cpu, task);
     }
-    let (local, idlest) = local_and_idlest(state, domain, cpu);
-    let idlest = idlest?;
-    (!decide(state, domain, cpu, task, local.as_ref(), Some(&idlest)).stay).then_some(idlest.group)
+    let (local, idlest) = &local_and_idlest(state, domain, cpu);
+    let idlest = idlest.as_ref()?;
+    (!decide(state, domain, cpu, task, local.as_ref(), Some(idlest)).stay).then_some(idlest.group)
 }
 
 /// The group that holds `cpu`, if it has an allowed CPU, and the best of the others.
-pub(crate) fn local_and_idlest(
-    state: &mut State<'_>,
+pub(crate) fn local_and_idlest<'s>(
+    state: &'s State<'_>,
     domain: View<'_>,
     cpu: Cpu,
-) -> (Option<Candidate>, Option<Candidate>) {
-    let (mut local, mut idlest): (Option<Candidate>, Option<Candidate>) = (None, None);
-    for_each_candidate(state, domain, cpu, |state, candidate, is_local| {
+) -> (Option<Candidate<'s>>, Option<Candidate<'s>>) {
+    let (mut local, mut idlest): (Option<Candidate<'_>>, Option<Candidate<'_>>) = (None, None);
+    candidates(state, domain, cpu).for_each(|(candidate, is_local)| {
         if is_local {
             local = Some(candidate);
         } else if idlest.is_none_or(|best| candidate.beats(&best, state)) {
@@ -203,44 +215,19 @@ pub(crate) fn local_and_idlest(
     (local, idlest)
 }
 
-/// Calls `take` for each group with allowed CPUs in ring order, and says whether it holds `cpu`.
-pub(super) fn for_each_candidate(
-    state: &mut State<'_>,
+/// The groups with allowed CPUs in ring order, each with whether it holds `cpu`; the domain was looked at.
+pub(super) fn candidates<'s>(
+    state: &'s State<'_>,
     domain: View<'_>,
     cpu: Cpu,
-    mut take: impl FnMut(&State<'_>, Candidate, bool),
-) {
-    state.note_looks(domain.ring.len());
-    for (position, &group) in domain.ring.iter().enumerate() {
-        let stats = state.stats(group);
-        if stats.allowed == 0 {
-            continue;
-        }
+) -> impl Iterator<Item = (Candidate<'s>, bool)> {
+    domain.ring.iter().enumerate().filter_map(move |(position, &group)| {
+        let stats = state.known(group).filter(|stats| stats.allowed > 0)?;
         // The ring starts with the CPU's own group; where groups overlap, later ones may hold the CPU too.
         let is_local =
             position == 0 || (domain.overlaps && state.domains.groups()[group as usize].contains(cpu));
-        let candidate = Candidate::new(state, group, stats, domain.imbalance_pct);
-        take(state, candidate, is_local);
-    }
-}
-
-/// A group that may hold the task, as one CPU sees it.
-#[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) candidate: Candidate,
-    /// It holds the CPU.
-    pub(super) is_local: bool,
-}
-
-/// Every group in ring order, with what is seen of those that have allowed CPUs.
-pub(super) fn candidates(state: &mut State<'_>, domain: View<'_>, cpu: Cpu) -> Vec<(u32, Option<Seen>)> {
-    let mut all: Vec<(u32, Option<Seen>)> = domain.ring.iter().map(|&group| (group, None)).collect();
-    for_each_candidate(state, domain, cpu, |_, candidate, is_local| {
-        if let Some((_, seen)) = all.iter_mut().find(|(group, _)| *group == candidate.group) {
-            *seen = Some(Seen { candidate, is_local });
-        }
-    });
-    all
+        Some((Candidate::new(state, group, stats, domain.imbalance_pct), is_local))
+    })
 }
 
 /// Every choice that the kernel may make where user space cannot see what decides.
@@ -277,7 +264,7 @@ pub(crate) struct Open {
 
 /// Every group that the kernel may pick, whichever of several equal groups it takes, and whatever else is open.
 pub(crate) fn group_choices(
-    state: &mut State<'_>,
+    state: &State<'_>,
     domain: View<'_>,
     cpu: Cpu,
     task: Task,
@@ -287,22 +274,21 @@ pub(crate) fn group_choices(
         return by_load::choices(state, domain, cpu, task);
     }
     let (mut local, mut others) = (None, Vec::with_capacity(domain.ring.len()));
-    for_each_candidate(state, domain, cpu, |state, candidate, is_local| {
-        let forms: Vec<Candidate> = candidate.forms(state, open).collect();
+    for (candidate, is_local) in candidates(state, domain, cpu) {
+        let forms: Vec<Candidate<'_>> = candidate.forms(state, domain.imbalance_pct, open).collect();
         if is_local { local = Some(forms) } else { others.push(forms) }
-    });
+    }
     let in_ring_order = state.profile.tie == TieRule::First && open == Open::default();
     let mut choices = Choices { stay: others.is_empty(), groups: Vec::new() };
-    let locals: Vec<Option<&Candidate>> =
+    let locals: Vec<Option<&Candidate<'_>>> =
         local.as_ref().map_or_else(|| vec![None], |forms| forms.iter().map(Some).collect());
     // A group can be the best with a form if every other one has a form that is no better.
-    let worst: Vec<_> = others.iter().map(|forms| forms.last().map(Candidate::rank)).collect();
+    let worst: Vec<_> = others.iter().map(|forms| forms.last().map(|form| form.rank)).collect();
     for (index, forms) in others.iter().enumerate() {
         let rest =
             worst.iter().enumerate().filter(|&(other, _)| other != index).filter_map(|(_, &rank)| rank);
         let bound = rest.min();
-        let mut may_win =
-            forms.iter().filter(|form| bound.is_none_or(|bound| form.rank() <= bound)).peekable();
+        let mut may_win = forms.iter().filter(|form| bound.is_none_or(|bound| form.rank <= bound)).peekable();
         let wins = may_win.peek().is_some();
         for form in may_win {
             for &local in &locals {
@@ -322,20 +308,21 @@ pub(crate) fn decide(
     domain: View<'_>,
     cpu: Cpu,
     task: Task,
-    local: Option<&Candidate>,
-    idlest: Option<&Candidate>,
+    local: Option<&Candidate<'_>>,
+    idlest: Option<&Candidate<'_>>,
 ) -> Decision {
     let Some(idlest) = idlest else { return Reason::Alone.stay_if(true) };
     let Some(local) = local else { return Reason::Outside.stay_if(false) };
-    if local.group_type != idlest.group_type {
-        return Reason::Type.stay_if(local.group_type < idlest.group_type);
+    let group_type = local.group_type();
+    if group_type != idlest.group_type() {
+        return Reason::Type.stay_if(group_type < idlest.group_type());
     }
-    match local.group_type {
+    match group_type {
         GroupType::Imbalanced => Reason::Marked.stay_if(true),
         GroupType::FullyBusy | GroupType::Overloaded => {
             let pct = u64::from(domain.imbalance_pct);
             let margin = u64::from(SCALE) * (pct - 100) / 100;
-            let (ours, theirs) = (local.avg_load, idlest.avg_load);
+            let (ours, theirs) = (local.avg_load(), idlest.avg_load());
             Reason::Load.stay_if(
                 (domain.numa && theirs + margin >= ours)
                     || theirs >= ours + margin
@@ -352,7 +339,7 @@ pub(crate) fn decide(
                     return Reason::PreferredNode.stay_if(false);
                 }
             }
-            if domain.numa && numa_stays(state.profile.numa_fork, domain, &local.stats, &idlest.stats) {
+            if domain.numa && numa_stays(state.profile.numa_fork, domain, local.stats, idlest.stats) {
                 return Reason::Numa.stay_if(true);
             }
             Reason::Idle.stay_if(local.stats.idle >= idlest.stats.idle)

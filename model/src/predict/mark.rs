@@ -2,7 +2,7 @@
 //! pass ends well. Which pass comes when cannot be seen from user space; how often they come was measured on real
 //! kernels (`docs/heuristics.md`).
 
-use super::clock::left_after;
+use super::{clock::left_after, sparse::Sparse};
 
 /// What a burst meets of the imbalance mark.
 #[doc(alias = "sgc->imbalance")]
@@ -54,16 +54,16 @@ struct Mark {
 #[derive(Debug, Clone)]
 pub(crate) struct MarkBoard {
     marks: Marks,
-    /// Empty if there are none.
-    of: Vec<Mark>,
+    /// Of the groups of which it was asked whether there is a reason.
+    of: Sparse<Mark>,
     /// Groups that had a reason once.
     active: Vec<u32>,
 }
 
 impl MarkBoard {
     pub(crate) fn new(marks: Marks, groups: usize) -> Self {
-        let of = if marks == Marks::Never { Vec::new() } else { vec![Mark::default(); groups] };
-        Self { marks, of, active: Vec::new() }
+        let limit = if marks == Marks::Never { 0 } else { groups };
+        Self { marks, of: Sparse::new(limit, 0), active: Vec::new() }
     }
 
     /// Whether it matters where there is a reason.
@@ -87,13 +87,14 @@ impl MarkBoard {
 
     /// Says whether load balancing has a reason to mark the group now.
     pub(crate) fn note(&mut self, group: u32, has_reason: bool) {
-        let Some(mark) = self.of.get_mut(group as usize) else { return };
+        let mut mark = self.of.get(group as usize).copied().unwrap_or_default();
         mark.has_reason = has_reason;
         if self.marks == Marks::AtOnce {
             mark.is_set = has_reason;
         } else if has_reason && !self.active.contains(&group) {
             self.active.push(group);
         }
+        self.of.set(group as usize, mark);
     }
 
     /// Lets time pass up to the next placement.
@@ -104,7 +105,7 @@ impl MarkBoard {
         let (comes, goes) = (left_after(micros, COMES), left_after(micros, GOES));
         let share_of = |whole: i64, part: i64| (whole * (part >> 15)) >> 16;
         for &group in &self.active {
-            let mark = &mut self.of[group as usize];
+            let Some(mark) = self.of.get_mut(group as usize) else { continue };
             mark.likely = if mark.has_reason {
                 share_of(mark.likely, comes) + share_of(SHARE, ONE - comes)
             } else {

@@ -15,6 +15,7 @@ mod origins;
 mod queue;
 mod replay;
 mod settle;
+mod sparse;
 mod state;
 mod symmetry;
 mod tally;
@@ -192,7 +193,8 @@ impl<'a> Burst<'a> {
     where
         'a: 's,
     {
-        let mut state = State::new(host.domains, host.profile, host.load, self.allowed, self.marks);
+        let mut state =
+            State::new(host.domains, host.profile, host.load, self.allowed, self.tasks, self.marks);
         if self.parent != Parent::Sleeps {
             parent.add(self.origin, &mut state);
         }

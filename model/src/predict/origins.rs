@@ -29,7 +29,7 @@ impl From<Cpu> for Origin {
 /// too, so it is on one of the allowed CPUs. By lowest CPU.
 pub fn origins(host: Host<'_>, symmetry: &Symmetry, burst: &Burst<'_>) -> Vec<Origin> {
     let allowed = burst.allowed;
-    let state = State::new(host.domains, host.profile, host.load, allowed, Marks::Never);
+    let state = State::new(host.domains, host.profile, host.load, allowed, 0, Marks::Never);
     let picture = symmetry.picture(&state, burst.told());
     let mut known: HashMap<u64, usize> = HashMap::new();
     let mut origins: Vec<Origin> = Vec::new();
@@ -124,6 +124,6 @@ pub fn outlooks(
 
 /// Equal for masks that are mirror images of each other, with what runs everywhere.
 pub fn look(host: Host<'_>, symmetry: &Symmetry, allowed: &CpuSet) -> u64 {
-    let state = State::new(host.domains, host.profile, host.load, allowed, Marks::Never);
+    let state = State::new(host.domains, host.profile, host.load, allowed, 0, Marks::Never);
     symmetry.picture(&state, Told::default()).key()
 }

@@ -16,7 +16,7 @@ pub struct Replay<'a>(State<'a>);
 impl<'a> Replay<'a> {
     /// Before the first task, for tasks that may use `allowed`.
     pub fn new(host: Host<'a>, allowed: &'a CpuSet) -> Self {
-        Self(State::new(host.domains, host.profile, host.load, allowed, Marks::Never))
+        Self(State::new(host.domains, host.profile, host.load, allowed, 0, Marks::Never))
     }
 
     /// Lets time pass, in microseconds.

@@ -4,6 +4,7 @@ use super::{
     clock::{Clock, Lack},
     mark::{MarkBoard, Markable, Marks},
     queue::{Queue, full},
+    sparse::Sparse,
 };
 use crate::{
     cpuset::{self, Cpu, CpuSet},
@@ -16,7 +17,8 @@ use std::cmp::Reverse;
 /// The sums over one group that the kernel would compute afresh for each task.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct GroupStats {
-    ready: bool,
+    /// What its tasks are held against.
+    pub(crate) weight: u32,
     /// CPUs of the group that the task may use.
     pub(crate) allowed: u32,
     #[doc(alias = "sum_nr_running")]
@@ -80,15 +82,19 @@ pub(crate) struct State<'a> {
     pub(crate) profile: &'a Profile,
     load: &'a Load,
     allowed: &'a CpuSet,
-    queues: Vec<Queue>,
-    /// CPUs that run nothing, one bit each.
+    /// Those of the CPUs of which anything is known; the others run nothing.
+    queues: Sparse<Queue>,
+    /// CPUs that have one, one bit each.
+    known: Vec<u64>,
+    /// CPUs that run nothing.
     idle: Vec<u64>,
     /// CPUs with two tasks or more, and how many there are.
     crowded: Vec<u64>,
     crowds: u32,
     /// Those that had them before the burst.
     crowded_before: Vec<u64>,
-    groups: Vec<GroupStats>,
+    /// Of the groups that were looked at.
+    groups: Sparse<GroupStats>,
     clock: Clock,
     board: MarkBoard,
     /// Groups and tied CPUs that were looked at.
@@ -96,40 +102,43 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// The counters before the first task, for tasks that may use `allowed`.
+    /// The counters before the first of so many tasks, which may use `allowed`.
     pub(crate) fn new(
         domains: &'a Domains,
         profile: &'a Profile,
         load: &'a Load,
         allowed: &'a CpuSet,
+        tasks: u32,
         marks: Marks,
     ) -> Self {
         let limit = domains.cpu_limit();
         let words = limit.div_ceil(64);
+        let groups = domains.groups().len();
+        // A task has a queue of its own at most, besides the parent's, and leads to a few groups.
+        let room = (tasks as usize).saturating_add(load.busy().count() + 1).min(limit);
         let mut state = Self {
             domains,
             profile,
             load,
             allowed,
-            queues: vec![Queue::default(); limit],
+            queues: Sparse::new(limit, room),
+            known: vec![0; words],
             idle: vec![u64::MAX; words],
             crowded: vec![0; words],
             crowds: 0,
             crowded_before: Vec::new(),
-            groups: vec![GroupStats::default(); domains.groups().len()],
+            groups: Sparse::new(groups, 64 + 4 * room),
             clock: Clock::default(),
-            board: MarkBoard::new(marks, domains.groups().len()),
+            board: MarkBoard::new(marks, groups),
             looks: 0,
         };
-        for (index, cpu) in (0..=u16::MAX).map(Cpu::from).take(limit).enumerate() {
-            let tasks = load.runnable(cpu);
-            if tasks > 0 {
-                state.queues[index] = Queue::settled(tasks);
-                state.mark_busy(cpu, tasks);
-            }
+        for (cpu, tasks) in load.busy().take_while(|(cpu, _)| cpu.index() < limit) {
+            state.keep(cpu, Queue::settled(tasks));
         }
         for (cpu, known) in load.averages().take_while(|(cpu, _)| cpu.index() < limit) {
-            state.queues[cpu.index()].know(state.clock, known.load, known.util, known.runnable);
+            let mut queue = state.queue(cpu);
+            queue.know(state.clock, known.load, known.util, known.runnable);
+            state.keep(cpu, queue);
         }
         state.crowded_before = state.crowded.clone();
         state
@@ -165,8 +174,8 @@ impl<'a> State<'a> {
         self.board.advance(micros);
         let shift = self.clock.advance(micros);
         if shift > 0 {
-            let queues = self.queues.iter_mut().map(|q| (&mut q.util_lack, &mut q.runnable_lack));
-            let groups = self.groups.iter_mut().map(|g| (&mut g.util_lack, &mut g.runnable_lack));
+            let queues = self.queues.values_mut().map(|q| (&mut q.util_lack, &mut q.runnable_lack));
+            let groups = self.groups.values_mut().map(|g| (&mut g.util_lack, &mut g.runnable_lack));
             for (util, runnable) in queues.chain(groups) {
                 (*util, *runnable) = (*util >> shift, *runnable >> shift);
             }
@@ -181,6 +190,11 @@ impl<'a> State<'a> {
     /// Utilisation of a group now, 1024 for each of its CPUs that count at most.
     pub(crate) fn util(&self, stats: &GroupStats) -> u64 {
         full(stats.busy).saturating_add_signed(-self.clock.lacking(stats.util_lack))
+    }
+
+    /// Whether a group's utilisation is less than another's now.
+    pub(crate) fn is_less_used(&self, stats: &GroupStats, than: &GroupStats) -> bool {
+        (stats.busy, stats.util_lack) != (than.busy, than.util_lack) && self.util(stats) < self.util(than)
     }
 
     /// Running and waiting time of a group now, 1024 for each of its tasks at most.
@@ -209,28 +223,31 @@ impl<'a> State<'a> {
     }
 
     fn change(&mut self, cpu: Cpu, change: impl FnOnce(&mut Queue, Clock)) {
-        let Some(queue) = self.queues.get_mut(cpu.index()) else {
+        if cpu.index() >= self.domains.cpu_limit() {
             return;
-        };
-        let before = *queue;
-        change(queue, self.clock);
-        let after = *queue;
-        self.mark_busy(cpu, after.tasks);
-        let counts = self.profile.stats == StatsRule::All || self.allowed.contains(cpu);
+        }
+        let before = self.queue(cpu);
+        let mut after = before;
+        change(&mut after, self.clock);
+        self.keep(cpu, after);
+        let counts = self.counts(cpu);
         for &group in self.domains.groups_of(cpu) {
-            let stats = &mut self.groups[group as usize];
-            if stats.ready {
-                stats.all_tasks = stats.all_tasks + after.tasks - before.tasks;
-                stats.all_idle = stats.all_idle + u32::from(after.tasks == 0) - u32::from(before.tasks == 0);
-                if counts {
-                    stats.leave(before);
-                    stats.enter(after);
-                }
+            let Some(stats) = self.groups.get_mut(group as usize) else { continue };
+            stats.all_tasks = stats.all_tasks + after.tasks - before.tasks;
+            stats.all_idle = stats.all_idle + u32::from(after.tasks == 0) - u32::from(before.tasks == 0);
+            if counts {
+                stats.leave(before);
+                stats.enter(after);
             }
         }
         if self.crowds > 0 && self.board.asks_for_reasons() {
             self.note_reason(cpu);
         }
+    }
+
+    /// Whether the profile counts what runs on the CPU.
+    fn counts(&self, cpu: Cpu) -> bool {
+        self.profile.stats == StatsRule::All || self.allowed.contains(cpu)
     }
 
     /// Looks whether load balancing has a reason to mark a group, now that something changed on the CPU. Only the groups
@@ -266,7 +283,7 @@ impl<'a> State<'a> {
         let evens_tasks = self.domains.group_weight(busy) == 1 || self.domains.prefers_siblings(busy);
         domain.ring.iter().filter(|&&group| group != busy).any(|&group| {
             let refused = self.has(group, |i| self.idle[i] & !self.allowed.word(i));
-            let stats = &self.groups[group as usize];
+            let stats = self.stats(group);
             let ahead = if evens_tasks {
                 pull.tasks.saturating_sub(stats.all_tasks)
             } else {
@@ -292,42 +309,71 @@ impl<'a> State<'a> {
         self.board.is_set(group)
     }
 
-    fn mark_busy(&mut self, cpu: Cpu, tasks: u32) {
+    /// Puts down what a queue has become.
+    fn keep(&mut self, cpu: Cpu, queue: Queue) {
+        self.queues.set(cpu.index(), queue);
         let (word, bit) = (cpu.index() / 64, 1 << (cpu.index() % 64));
-        let crowded_before = self.crowded[word] & bit != 0;
-        self.idle[word] = if tasks == 0 { self.idle[word] | bit } else { self.idle[word] & !bit };
-        if (tasks > 1) != crowded_before {
+        self.known[word] |= bit;
+        let was_crowded = self.crowded[word] & bit != 0;
+        self.idle[word] = if queue.tasks == 0 { self.idle[word] | bit } else { self.idle[word] & !bit };
+        if (queue.tasks > 1) != was_crowded {
             self.crowded[word] ^= bit;
-            self.crowds = if crowded_before { self.crowds - 1 } else { self.crowds + 1 };
+            self.crowds = if was_crowded { self.crowds - 1 } else { self.crowds + 1 };
         }
+    }
+
+    /// Looks at every group of a domain.
+    pub(crate) fn look_at(&mut self, domain: View<'_>) {
+        self.note_looks(domain.ring.len());
+        for &group in domain.ring {
+            if self.known(group).is_none() {
+                self.stats(group);
+            }
+        }
+    }
+
+    /// The sums of a group that was looked at.
+    pub(crate) fn known(&self, group: u32) -> Option<&GroupStats> {
+        self.groups.get(group as usize)
     }
 
     /// The sums of a group; computed at the first look, kept up to date from then on.
     #[doc(alias = "update_sg_wakeup_stats")]
-    pub(crate) fn stats(&mut self, group: u32) -> GroupStats {
-        let known = self.groups[group as usize];
-        if known.ready {
-            return known;
+    fn stats(&mut self, group: u32) -> GroupStats {
+        if let Some(known) = self.groups.get(group as usize) {
+            return *known;
         }
-        let cpus = &self.domains.groups()[group as usize];
-        let mut stats = GroupStats { ready: true, ..GroupStats::default() };
-        for cpu in cpus {
-            let allowed = self.allowed.contains(cpu);
-            stats.allowed += u32::from(allowed);
-            stats.all_tasks += self.queues[cpu.index()].tasks;
-            stats.all_idle += u32::from(self.queues[cpu.index()].tasks == 0);
-            if allowed || self.profile.stats == StatsRule::All {
-                stats.enter(self.queues[cpu.index()]);
-            }
-        }
-        self.groups[group as usize] = stats;
+        let mut stats = self.summed_up(&self.domains.groups()[group as usize]);
+        stats.weight = self.weight(group, stats.allowed);
+        self.groups.set(group as usize, stats);
         stats
     }
 
-    /// The weight against which a group's tasks are held.
-    pub(crate) fn weight(&self, group: u32, stats: &GroupStats) -> u32 {
+    /// The sums over some CPUs. Of those whose queues are not known it matters only how many there are.
+    fn summed_up(&self, cpus: &CpuSet) -> GroupStats {
+        let all = self.profile.stats == StatsRule::All;
+        let mut stats = GroupStats::default();
+        for (index, word) in cpus.words() {
+            let allowed = word & self.allowed.word(index);
+            stats.allowed += allowed.count_ones();
+            stats.all_idle += (word & self.idle[index]).count_ones();
+            let counted = if all { word } else { allowed };
+            stats.idle += (counted & !self.known[index]).count_ones();
+            for cpu in cpuset::cpus_of_word(index, word & self.known[index]) {
+                let queue = self.queue(cpu);
+                stats.all_tasks += queue.tasks;
+                if self.counts(cpu) {
+                    stats.enter(queue);
+                }
+            }
+        }
+        stats
+    }
+
+    /// What a group's tasks are held against: all its CPUs, or those that the task may use.
+    pub(crate) fn weight(&self, group: u32, allowed: u32) -> u32 {
         match self.profile.stats {
-            StatsRule::AllowedWhole => stats.allowed,
+            StatsRule::AllowedWhole => allowed,
             StatsRule::All | StatsRule::Allowed => self.domains.group_weight(group),
         }
     }

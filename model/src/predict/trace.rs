@@ -7,7 +7,7 @@ use super::{
     Burst, Host,
     because::{because, by_load_because},
     by_load::{Margins, Survey},
-    group::{Candidate, GroupType, Open, Reason, Seen, candidates, decide, group_choices, local_and_idlest},
+    group::{Candidate, GroupType, Open, Reason, candidates, decide, group_choices, local_and_idlest},
     queue::full,
     state::{GroupStats, State},
     walk::{Level, NoWalk, Walk},
@@ -167,13 +167,13 @@ fn trace_task(walk: &Walk<'_>, state: &mut State<'_>, task: u32) -> TaskTrace {
 }
 
 /// Reads again what a level was decided by.
-fn step(walk: &Walk<'_>, state: &mut State<'_>, level: Level) -> Step {
+fn step(walk: &Walk<'_>, state: &State<'_>, level: Level) -> Step {
     let view = state.domains.view(level.domain);
     let by_load = state.profile.numa_fork == NumaForkRule::ByLoad;
-    let seen = candidates(state, view, level.cpu);
-    let groups: Vec<Group> =
-        seen.iter().map(|(group, seen)| shown(state, *group, seen.as_ref(), by_load)).collect();
-    let place = |group: u32| seen.iter().position(|(id, _)| *id == group);
+    let seen: Vec<(Candidate<'_>, bool)> = candidates(state, view, level.cpu).collect();
+    let of = |group: u32| seen.iter().map(|(candidate, _)| candidate).find(|seen| seen.group == group);
+    let groups: Vec<Group> = view.ring.iter().map(|&group| shown(state, group, of(group), by_load)).collect();
+    let place = |group: u32| view.ring.iter().position(|&id| id == group);
     let mut step = Step {
         kind: state.domains.kind(level.domain),
         span: state.domains.groups()[view.span as usize].clone(),
@@ -205,12 +205,10 @@ fn step(walk: &Walk<'_>, state: &mut State<'_>, level: Level) -> Step {
     step.local = local.as_ref().and_then(|local| place(local.group));
     step.idlest = idlest.as_ref().and_then(|idlest| place(idlest.group));
     if let Some(idlest) = &idlest {
-        let ties = |candidate: &Candidate| candidate.group != idlest.group && candidate.ties_with(idlest);
-        let others = seen
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, seen))| seen.as_ref().is_some_and(|s| !s.is_local && ties(&s.candidate)));
-        step.tied = others.map(|(index, _)| index).collect();
+        let ties = |(candidate, is_local): &&(Candidate<'_>, bool)| {
+            !is_local && candidate.group != idlest.group && candidate.ties_with(idlest)
+        };
+        step.tied = seen.iter().filter(ties).filter_map(|(tied, _)| place(tied.group)).collect();
     }
     step.rule = (decision.reason == Reason::Numa).then_some("numa_fork");
     step.because = because(state, view, level.cpu, decision, local.as_ref(), idlest.as_ref());
@@ -219,7 +217,7 @@ fn step(walk: &Walk<'_>, state: &mut State<'_>, level: Level) -> Step {
 
 fn explain_by_load(
     walk: &Walk<'_>,
-    state: &mut State<'_>,
+    state: &State<'_>,
     view: View<'_>,
     level: Level,
     place: impl Fn(u32) -> Option<usize>,
@@ -236,21 +234,20 @@ fn explain_by_load(
     step.because = by_load_because(state, view, walk.task, &survey, margins);
 }
 
-fn shown(state: &State<'_>, group: u32, seen: Option<&Seen>, by_load: bool) -> Group {
+fn shown(state: &State<'_>, group: u32, candidate: Option<&Candidate<'_>>, by_load: bool) -> Group {
     let cpus = state.domains.groups()[group as usize].clone();
-    let stats = seen.map_or_else(GroupStats::default, |seen| seen.candidate.stats);
-    let candidate = seen.map(|seen| &seen.candidate);
-    let average = candidate.filter(|candidate| !by_load && candidate.group_type.compares_load());
+    let stats = candidate.map_or_else(GroupStats::default, |candidate| *candidate.stats);
+    let average = candidate.filter(|candidate| !by_load && candidate.group_type().compares_load());
     Group {
         cpus,
         allowed: stats.allowed,
-        weight: state.weight(group, &stats),
+        weight: state.weight(group, stats.allowed),
         running: stats.tasks,
         idle: stats.idle,
         util: state.util(&stats),
         runnable: state.runnable(&stats),
         load: stats.load,
-        avg_load: average.map(|candidate| candidate.avg_load),
-        group_type: candidate.filter(|_| !by_load).map(|candidate| candidate.group_type),
+        avg_load: average.map(Candidate::avg_load),
+        group_type: candidate.filter(|_| !by_load).map(Candidate::group_type),
     }
 }

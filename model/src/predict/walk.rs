@@ -101,6 +101,7 @@ impl Walk<'_> {
         while let Some(below) = step.levels.checked_sub(1) {
             let id = state.domains.chain(step.cpu)[below];
             let domain = state.domains.view(id);
+            state.look_at(domain);
             let target =
                 domain.balance_fork.then(|| pick_group(state, domain, step.cpu, self.task)).flatten();
             let new = target.map_or(step.cpu, |group| self.pick_cpu(state, group, step.cpu));
@@ -205,6 +206,7 @@ impl Walk<'_> {
                 continue;
             };
             let domain = state.domains.view(state.domains.chain(step.cpu)[below]);
+            state.look_at(domain);
             let choices = group_choices(state, domain, step.cpu, self.task, what);
             if choices.stay || !domain.balance_fork {
                 open.push(Step { levels: below, ..step });
