@@ -9,11 +9,14 @@ use std::{
 /// The time that the cost is told of: so long that a look at all threads of a large host recurs within it.
 const WINDOW: Duration = Duration::from_secs(120);
 
-/// An account of CPU time. What costs much is done when earlier costs are paid off.
+/// An account of CPU time. What costs much is done when as much has come in as it is likely to cost, so that no more than
+/// the limit is spent in any time but the first.
 #[derive(Debug)]
 pub(super) struct Budget {
     /// Seconds of CPU time; below zero they are owed.
     balance: f64,
+    /// What is saved up for, in the same seconds.
+    saving: f64,
     /// The time and the thread's CPU time at earlier moments, the oldest first.
     past: VecDeque<(Instant, Duration)>,
 }
@@ -21,7 +24,7 @@ pub(super) struct Budget {
 impl Budget {
     /// Of the calling thread, which is the one to call the rest.
     pub(super) fn new() -> Self {
-        Self { balance: 0.0, past: VecDeque::from([(Instant::now(), cpu_time())]) }
+        Self { balance: 0.0, saving: 0.0, past: VecDeque::from([(Instant::now(), cpu_time())]) }
     }
 
     /// Takes note of what was used and what has come in since the call before, `limit` being the share of
@@ -31,8 +34,8 @@ impl Budget {
         if let Some(&(before, used_before)) = self.past.back() {
             let came_in = now.duration_since(before).as_secs_f64() * limit;
             let spent = used.saturating_sub(used_before).as_secs_f64();
-            // Nothing is saved up: an idle hour is no reason for a burst.
-            self.balance = (self.balance + came_in - spent).min(0.0);
+            // No more is saved up than what is waited for: an idle hour is no reason for a burst.
+            self.balance = (self.balance + came_in - spent).min(self.saving);
         }
         self.past.push_back((now, used));
         while self.past.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
@@ -40,9 +43,15 @@ impl Budget {
         }
     }
 
-    /// Whether what was used is paid off.
-    pub(super) fn is_free(&self) -> bool {
-        self.balance >= 0.0
+    /// Whether what was used is paid off and there is enough for this besides; it is saved up for from now on.
+    pub(super) fn affords(&mut self, cost: Duration) -> bool {
+        self.saving = cost.as_secs_f64();
+        self.balance >= self.saving
+    }
+
+    /// So much was spent that is paid for in another way.
+    pub(super) fn excuse(&mut self, cost: Duration) {
+        self.balance += cost.as_secs_f64();
     }
 
     /// What was used lately, as a share of one CPU.
@@ -63,21 +72,40 @@ pub(super) fn cpu_time() -> Duration {
 mod tests {
     use super::*;
 
+    fn spend(time: Duration) {
+        let begun = cpu_time();
+        while cpu_time() - begun < time {}
+    }
+
     #[test]
     fn what_is_owed_is_paid_off_before_more_is_spent() {
         // A limit so small that one busy loop is owed for hours.
         let mut budget = Budget::new();
-        assert!(budget.is_free());
-        let begun = cpu_time();
-        while cpu_time() - begun < Duration::from_millis(5) {}
+        assert!(budget.affords(Duration::ZERO));
+        spend(Duration::from_millis(5));
         budget.settle(1e-9);
-        assert!(!budget.is_free() && budget.cost().unwrap() > 0.0);
+        assert!(!budget.affords(Duration::ZERO) && budget.cost().unwrap() > 0.0);
         budget.settle(1e-9);
-        assert!(!budget.is_free());
+        assert!(!budget.affords(Duration::ZERO));
+        // Unless somebody else pays.
+        budget.excuse(Duration::from_secs(60));
+        assert!(budget.affords(Duration::ZERO));
         // One that is larger than what can be spent is always paid off.
         let mut budget = Budget::new();
-        while cpu_time() - begun < Duration::from_millis(10) {}
+        spend(Duration::from_millis(5));
         budget.settle(1e9);
-        assert!(budget.is_free());
+        assert!(budget.affords(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_will_be_spent_is_saved_up_first_and_no_more() {
+        let (look, limit) = (Duration::from_millis(40), 1e9);
+        let mut budget = Budget::new();
+        budget.settle(limit);
+        assert!(!budget.affords(look), "nothing is saved up before it is asked for");
+        budget.settle(limit);
+        assert!(budget.affords(look) && !budget.affords(look * 2));
+        budget.settle(limit);
+        assert!(budget.affords(look * 2));
     }
 }

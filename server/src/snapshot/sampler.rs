@@ -69,7 +69,8 @@ fn run(
     let mut next = Instant::now();
     loop {
         let settings = &live.now().load;
-        state.budget.settle(settings.cost_limit);
+        // The rest pays for looks at masks.
+        state.budget.settle(settings.cost_limit * (1.0 - MASKS_SHARE));
         if let Some(sample) = state.sample(settings.source, settings.cost_limit) {
             publisher.sample(sample);
         }
@@ -94,6 +95,8 @@ struct State<'a> {
     pinned_from: Option<Instant>,
     scanner: Scanner,
     scan_from: Option<Instant>,
+    /// CPU time that the last scan took.
+    scan_cost: Duration,
     stat_failing: bool,
     scan_failing: bool,
 }
@@ -110,6 +113,7 @@ impl<'a> State<'a> {
             pinned_from: None,
             scanner: Scanner::new(root, std::process::id()),
             scan_from: None,
+            scan_cost: Duration::ZERO,
             stat_failing: false,
             scan_failing: false,
         }
@@ -135,7 +139,7 @@ impl<'a> State<'a> {
         };
         self.stat_failing = false;
         let (at, taken_at) = (Instant::now(), SystemTime::now());
-        if self.budget.is_free() {
+        if self.budget.affords(self.scan_cost) {
             self.count(method, at);
             self.look_at_masks(&reading, at, limit);
         }
@@ -163,8 +167,10 @@ impl<'a> State<'a> {
         let begun = cpu_time();
         let groups = pinned::look(self.root, scan, &reading.keys().copied().collect());
         self.pinned = Some(Pinned { groups: groups.into(), taken_at: SystemTime::now() });
-        let cost = cpu_time().saturating_sub(begun).as_secs_f64();
-        let pause = Duration::try_from_secs_f64(cost / limit / MASKS_SHARE).unwrap_or(Duration::MAX);
+        let cost = cpu_time().saturating_sub(begun);
+        self.budget.excuse(cost);
+        let pause = cost.as_secs_f64() / limit / MASKS_SHARE;
+        let pause = Duration::try_from_secs_f64(pause).unwrap_or(Duration::MAX);
         self.pinned_from = now.checked_add(pause.max(MASKS_PACE));
     }
 
@@ -177,7 +183,10 @@ impl<'a> State<'a> {
         if self.scan_from.is_some_and(|from| now < from) {
             return;
         }
-        match self.scanner.scan() {
+        let begun = cpu_time();
+        let scan = self.scanner.scan();
+        self.scan_cost = cpu_time().saturating_sub(begun);
+        match scan {
             Ok(scan) => {
                 self.scan_failing = false;
                 self.counted = Some(counted(scan));

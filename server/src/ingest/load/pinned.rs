@@ -2,16 +2,13 @@
 
 use super::scan::Scan;
 use berth_model::cpuset::{Cpu, CpuSet};
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs,
-    path::Path,
-};
+use rustix::{io::Errno, process::Pid, thread};
+use std::{collections::HashMap, fs, path::Path};
 
 /// The tasks under one mask that leaves online CPUs out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Their mask.
+    /// Their mask; where the kernel was asked for it, less CPUs that are offline.
     #[doc(alias = "cpus_mask")]
     pub allowed: CpuSet,
     /// How many there are.
@@ -22,20 +19,17 @@ pub struct Group {
     pub running_on: CpuSet,
 }
 
-/// Looks at every thread of the scan's processes; those of the kernel are left out. It costs more than the scan, since
-/// the kernel tells of masks in a long text only.
+/// Looks at every thread of the scan's processes; those of the kernel are left out.
 pub fn look(root: &Path, scan: &Scan, online: &CpuSet) -> Vec<Group> {
     let runnable: HashMap<u32, Cpu> = scan.runnable.iter().map(|task| (task.tid, task.cpu)).collect();
-    // By the text, so that each mask is understood once.
-    let mut groups: BTreeMap<String, Option<Group>> = BTreeMap::new();
+    let mut masks = Masks { known: Vec::new(), asks: is_own(root) };
     for pid in &scan.processes {
         let threads = fs::read_dir(root.join(format!("proc/{pid}/task"))).into_iter().flatten().flatten();
         for thread in threads {
             let Some(tid) = thread.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             // It may have ended meanwhile.
-            let Ok(status) = fs::read(thread.path().join("status")) else { continue };
-            let Some(mask) = mask(&status) else { continue };
-            let group = groups.entry(mask.to_owned()).or_insert_with(|| narrow(mask, online));
+            let Some(mask) = masks.of(tid, || fs::read(thread.path().join("status")).ok()) else { continue };
+            let (_, group) = masks.known(mask, online);
             if let Some(group) = group {
                 group.tasks += 1;
                 if let Some(&cpu) = runnable.get(&tid) {
@@ -45,13 +39,76 @@ pub fn look(root: &Path, scan: &Scan, online: &CpuSet) -> Vec<Group> {
             }
         }
     }
-    groups.into_values().flatten().collect()
+    let mut groups: Vec<Group> = masks.known.into_iter().filter_map(|(_, group)| group).collect();
+    groups.sort_by_cached_key(|group| group.allowed.to_string());
+    groups
+}
+
+/// Whether the numbers there are those by which the kernel knows threads when this process asks.
+fn is_own(root: &Path) -> bool {
+    let own = fs::read_link(root.join("proc/self"));
+    own.is_ok_and(|own| own.to_str() == Some(std::process::id().to_string().as_str()))
+}
+
+/// A mask as it was told.
+#[derive(PartialEq, Eq)]
+enum Mask {
+    Asked(Box<thread::CpuSet>),
+    Written(String),
+}
+
+impl Mask {
+    fn cpus(&self) -> Option<CpuSet> {
+        match self {
+            Self::Asked(set) => {
+                let cpus = (0..u32::try_from(thread::CpuSet::MAX_CPU).ok()?).filter_map(Cpu::try_new);
+                Some(cpus.filter(|cpu| set.is_set(cpu.index())).collect())
+            }
+            Self::Written(text) => CpuSet::parse(text).ok(),
+        }
+    }
+}
+
+/// The masks that were met, each understood once.
+struct Masks {
+    known: Vec<(Mask, Option<Group>)>,
+    /// The kernel is asked for a thread's mask. It gives a text too, which costs thirty times as much.
+    asks: bool,
+}
+
+impl Masks {
+    fn of(&mut self, tid: u32, status: impl FnOnce() -> Option<Vec<u8>>) -> Option<Mask> {
+        if self.asks {
+            let tid = i32::try_from(tid).ok().and_then(Pid::from_raw)?;
+            match thread::sched_getaffinity(Some(tid)) {
+                Ok(set) => return Some(Mask::Asked(Box::new(set))),
+                // The host has more CPUs than that can tell of.
+                Err(Errno::INVAL) => self.asks = false,
+                Err(_) => return None,
+            }
+        }
+        mask(&status()?).map(|text| Mask::Written(text.to_owned()))
+    }
+
+    /// The entry of a mask, which is the last one from then on: threads of one process mostly have the same.
+    fn known(&mut self, mask: Mask, online: &CpuSet) -> &mut (Mask, Option<Group>) {
+        let last = self.known.len().saturating_sub(1);
+        match self.known.iter().rposition(|(known, _)| *known == mask) {
+            Some(at) => self.known.swap(at, last),
+            None => {
+                let group = mask.cpus().and_then(|cpus| narrow(cpus, online));
+                self.known.push((mask, group));
+            }
+        }
+        let last = self.known.len() - 1;
+        &mut self.known[last]
+    }
 }
 
 /// A group without tasks; nothing if the mask has every online CPU.
-fn narrow(mask: &str, online: &CpuSet) -> Option<Group> {
-    let allowed = CpuSet::parse(mask).ok().filter(|mask| !online.is_subset(mask))?;
-    Some(Group { allowed, tasks: 0, runnable: 0, running_on: CpuSet::new() })
+fn narrow(allowed: CpuSet, online: &CpuSet) -> Option<Group> {
+    let is_narrow = !online.is_subset(&allowed);
+    is_narrow.then(|| Group { allowed, tasks: 0, runnable: 0, running_on: CpuSet::new() })
 }
 
 /// The mask in `/proc/PID/task/TID/status`, as a cpulist. The name in its first line may hold anything but a new line.
@@ -100,10 +157,38 @@ mod tests {
         assert_eq!(told, expected);
     }
 
+    /// On this host, by both ways: a thread that may run on one CPU only.
     #[test]
-    fn this_process() {
+    fn a_pinned_thread_of_this_host() {
         let status = fs::read("/proc/thread-self/status").unwrap();
-        let mask = CpuSet::parse(mask(&status).unwrap()).unwrap();
-        assert!(!mask.is_empty());
+        let own = CpuSet::parse(mask(&status).unwrap()).unwrap();
+        let first = own.iter().next().unwrap();
+        let (tell_tid, tid) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let pinned = std::thread::spawn(move || {
+            let mut set = thread::CpuSet::new();
+            set.set(first.index());
+            thread::sched_setaffinity(None, &set).unwrap();
+            tell_tid.send(thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = tid.recv().unwrap();
+        for asks in [true, false] {
+            let mut masks = Masks { known: Vec::new(), asks };
+            let status = || fs::read(format!("/proc/self/task/{tid}/status")).ok();
+            let told = masks.of(tid, status).unwrap();
+            assert_eq!(matches!(told, Mask::Asked(_)), asks);
+            assert_eq!(told.cpus().unwrap(), CpuSet::from(first));
+        }
+        // And as part of a look: alone under its mask, unless every thread may run on that CPU only.
+        let scan = Scan { processes: vec![std::process::id()], ..Scan::default() };
+        let online = own.union(&CpuSet::from(Cpu::from(u16::MAX)));
+        let groups = look(Path::new("/"), &scan, &online);
+        assert!(
+            groups.iter().any(|group| group.allowed == CpuSet::from(first) && group.tasks >= 1),
+            "{groups:?}"
+        );
+        drop(end);
+        pinned.join().unwrap();
     }
 }
