@@ -5,6 +5,7 @@
 
 mod budget;
 mod changes;
+mod counter;
 pub(crate) mod kernel;
 mod load;
 mod machine;

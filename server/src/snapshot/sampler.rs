@@ -2,8 +2,9 @@
 //! kernel's part included, is known exactly.
 
 use super::{
-    Counted, Pinned,
+    Pinned,
     budget::{Budget, cpu_time},
+    counter::Counter,
     publisher::{Handle, Sample},
 };
 use crate::{
@@ -11,16 +12,17 @@ use crate::{
     ingest::{
         Marks,
         load::{
-            Method, Source, pinned,
-            scan::{self, Scanner},
+            Method, pinned,
+            scan::Scan,
             stat::{self, Reading},
         },
     },
 };
+use berth_model::cpuset::CpuSet;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::mpsc,
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -29,8 +31,6 @@ use tokio::sync::watch;
 /// How often masks are looked at, at most, and the part of the budget that they may take.
 const MASKS_PACE: Duration = Duration::from_secs(10);
 const MASKS_SHARE: f64 = 0.2;
-/// After a source failed, it is tried again after this time.
-const TRY_AGAIN: Duration = Duration::from_secs(60);
 
 /// The running sampler. It ends when this is dropped.
 #[derive(Debug)]
@@ -90,15 +90,10 @@ struct State<'a> {
     budget: Budget,
     marks: Marks,
     before: Option<(Reading, Instant)>,
-    counted: Option<Counted>,
+    counter: Counter<'a>,
     pinned: Option<Pinned>,
     pinned_from: Option<Instant>,
-    scanner: Scanner,
-    scan_from: Option<Instant>,
-    /// CPU time that the last scan took.
-    scan_cost: Duration,
-    stat_failing: bool,
-    scan_failing: bool,
+    failing: bool,
 }
 
 impl<'a> State<'a> {
@@ -108,14 +103,10 @@ impl<'a> State<'a> {
             budget: Budget::new(),
             marks,
             before: None,
-            counted: None,
+            counter: Counter::new(root),
             pinned: None,
             pinned_from: None,
-            scanner: Scanner::new(root, std::process::id()),
-            scan_from: None,
-            scan_cost: Duration::ZERO,
-            stat_failing: false,
-            scan_failing: false,
+            failing: false,
         }
     }
 
@@ -131,21 +122,23 @@ impl<'a> State<'a> {
             Ok(reading) => reading,
             Err(error) => {
                 // Said once, not each second.
-                if !std::mem::replace(&mut self.stat_failing, true) {
+                if !std::mem::replace(&mut self.failing, true) {
                     tracing::warn!(%error, "the load cannot be read");
                 }
                 return None;
             }
         };
-        self.stat_failing = false;
+        self.failing = false;
         let (at, taken_at) = (Instant::now(), SystemTime::now());
-        if self.budget.affords(self.scan_cost) {
-            self.count(method, at);
-            self.look_at_masks(&reading, at, limit);
+        let due = self.pinned_from.is_none_or(|from| at >= from);
+        if let Some(scan) = self.counter.count(method, reading.len(), due, &mut self.budget)
+            && due
+        {
+            self.look_at_masks(&scan, &reading.keys().copied().collect(), limit);
         }
         let sample = self.before.as_ref().map(|(before, before_at)| Sample {
             busy: stat::between(before, &reading),
-            counted: self.counted.clone(),
+            counted: self.counter.newest().cloned(),
             pinned: self.pinned.clone(),
             cost: self.budget.cost(),
             interval: at.duration_since(*before_at),
@@ -156,58 +149,15 @@ impl<'a> State<'a> {
         sample
     }
 
-    /// Looks which of the tasks that were counted just now may not run everywhere, at a slow pace.
-    fn look_at_masks(&mut self, reading: &Reading, now: Instant, limit: f64) {
-        let scan = self
-            .counted
-            .as_ref()
-            .filter(|counted| counted.at >= now)
-            .and_then(|counted| counted.scan.as_ref());
-        let Some(scan) = scan.filter(|_| self.pinned_from.is_none_or(|from| now >= from)) else { return };
+    /// Looks which of the tasks that were counted just now may not run everywhere.
+    fn look_at_masks(&mut self, scan: &Scan, online: &CpuSet, limit: f64) {
         let begun = cpu_time();
-        let groups = pinned::look(self.root, scan, &reading.keys().copied().collect());
+        let groups = pinned::look(self.root, scan, online);
         self.pinned = Some(Pinned { groups: groups.into(), taken_at: SystemTime::now() });
         let cost = cpu_time().saturating_sub(begun);
         self.budget.excuse(cost);
         let pause = cost.as_secs_f64() / limit / MASKS_SHARE;
         let pause = Duration::try_from_secs_f64(pause).unwrap_or(Duration::MAX);
-        self.pinned_from = now.checked_add(pause.max(MASKS_PACE));
-    }
-
-    /// Counts runnable tasks, if there is a source.
-    fn count(&mut self, method: Method, now: Instant) {
-        if method == Method::Estimate {
-            self.counted = None;
-            return;
-        }
-        if self.scan_from.is_some_and(|from| now < from) {
-            return;
-        }
-        let begun = cpu_time();
-        let scan = self.scanner.scan();
-        self.scan_cost = cpu_time().saturating_sub(begun);
-        match scan {
-            Ok(scan) => {
-                self.scan_failing = false;
-                self.counted = Some(counted(scan));
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut self.scan_failing, true) {
-                    tracing::warn!(%error, "runnable tasks cannot be counted: they are estimated");
-                }
-                self.counted = None;
-                self.scan_from = Some(now + TRY_AGAIN);
-            }
-        }
-    }
-}
-
-fn counted(scan: scan::Scan) -> Counted {
-    Counted {
-        source: Source::Threads,
-        counts: Arc::new(scan.counts()),
-        scan: Some(Arc::new(scan)),
-        taken_at: SystemTime::now(),
-        at: Instant::now(),
+        self.pinned_from = Instant::now().checked_add(pause.max(MASKS_PACE));
     }
 }

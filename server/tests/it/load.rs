@@ -1,6 +1,7 @@
 //! The load, from a `/proc/stat` that the test writes.
 
-use crate::support::{Served, load, placement};
+use crate::support::{Served, load, placement, process::Running, spin};
+use berth_model::CpuSet;
 use berth_proto::v1::{self, cpu_load::Source};
 use std::{fs, path::Path, time::Duration};
 use tempfile::TempDir;
@@ -99,6 +100,33 @@ async fn unknown_then_measured_then_stale() {
     let answer = until(&channel, |answer| answer.snapshot.as_ref().unwrap().load_stale).await;
     assert!(answer.load.unwrap().known, "the last one is still told");
     assert!(answer.warnings.iter().any(|warning| warning.reason == "LOAD_STALE"));
+}
+
+/// The kernel's own count of this very host, by a daemon that reads it: tasks that wait are in it too.
+#[tokio::test(flavor = "multi_thread")]
+async fn run_queues_as_the_scheduler_counts_them() {
+    let flags = ["--sample-interval", "100ms", "--load-source", "debug", "--load-cost-limit", "100"];
+    let Some(served) = Running::start_with_debug_file(&flags) else {
+        println!("not tested here: the scheduler's debug file is not to be had");
+        return;
+    };
+    let channel = served.channel().await;
+    let cpu = spin::allowed().iter().last().unwrap();
+    let spinning = spin::Spinning::start(3, cpu);
+    let on = |answer: &v1::GetLoadResponse| {
+        let cpus = answer.load.as_ref().unwrap().cpus.iter();
+        cpus.filter(|entry| CpuSet::parse(&entry.cpus).unwrap().contains(cpu))
+            .map(|entry| (entry.runnable(), entry.source()))
+            .next()
+    };
+    // A CPU that was idle of late makes an older count an estimate, for a moment.
+    let answer = until(&channel, |answer| {
+        on(answer).is_some_and(|(runnable, source)| runnable >= 3 && source == Source::SchedDebug)
+    })
+    .await;
+    assert_eq!(answer.load.unwrap().runnable_source(), Source::SchedDebug);
+    drop(spinning);
+    until(&channel, |answer| on(answer).is_some_and(|(runnable, _)| runnable < 3)).await;
 }
 
 /// Threads of a process that is not this one, each with its state and CPU.

@@ -1,6 +1,7 @@
 //! What runs on the host: how busy each CPU was, and which tasks are runnable where.
 //!
 //! * [`stat`]: shares of time from `/proc/stat`.
+//! * [`debug`]: how many tasks each run queue holds, from the scheduler's debug file.
 //! * [`scan`]: every runnable task, from the states of all threads.
 //! * [`pinned`]: which of them may not run everywhere.
 //! * [`task`]: one thread's line, which it is read from.
@@ -8,6 +9,7 @@
 //!
 //! Parsing is pure; each reading is a handful of small files below a root that is `/` but in tests.
 
+pub mod debug;
 pub mod owners;
 pub mod pinned;
 pub mod scan;

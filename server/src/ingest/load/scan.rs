@@ -245,7 +245,7 @@ struct Look {
 }
 
 /// `0.20 0.18 0.12 1/80 11206`: of 80 threads 1 is runnable.
-fn threads_of_host(loadavg: &str) -> Option<usize> {
+pub(super) fn threads_of_host(loadavg: &str) -> Option<usize> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 

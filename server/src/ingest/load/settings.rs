@@ -6,6 +6,8 @@ pub enum Method {
     /// In the cheapest source that is exact, else estimated.
     #[default]
     Auto,
+    /// In the scheduler's debug file.
+    Debug,
     /// By the states of all threads.
     Threads,
     /// Not at all: estimated from utilisation.

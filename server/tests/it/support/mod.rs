@@ -2,6 +2,7 @@
 
 pub(crate) mod certificates;
 pub(crate) mod process;
+pub(crate) mod spin;
 pub(crate) mod wire;
 
 use berth_proto::v1::{
