@@ -27,8 +27,8 @@ run: ## build and start berthd on this host; its flags: make run BERTHD_ARGS='--
 	@scripts/setup.sh rust packages
 	cargo run --release --locked -p berthd -- $(BERTHD_ARGS)
 
-test: ## format, clippy and all tests; the last line counts them
-	@scripts/setup.sh rust packages lints
+test: ## format, clippy and all tests, with a real Slurm; the last line counts them
+	@scripts/setup.sh rust packages lints slurm
 	@scripts/test.sh
 
 hostile: ## what `make test` does to a running server of callers that mean harm, twenty times over

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes this machine able to build Berth: says what is missing and why, and installs it where that is safe.
-#   usage: scripts/setup.sh [rust] [packages] [lints]     (nothing named: all three)
+#   usage: scripts/setup.sh [rust] [packages] [lints] [slurm]     (nothing named: the first three)
 # Prints nothing and touches nothing when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,6 +55,29 @@ check_packages() {
   [ -z "$missing" ] || stop "still missing after the installation: $missing (an hwloc before 2.8.0 is too old)"
 }
 
+# Slurm is what the tests of its hooks need. Where it cannot be had they say so and are skipped.
+check_slurm() {
+  local program missing=''
+  for program in munged slurmctld slurmd srun; do
+    PATH=$PATH:/usr/sbin command -v "$program" >/dev/null || missing+="$program "
+  done
+  [ -n "$missing" ] || return 0
+  say "the tests of the Slurm hooks lack: $missing"
+  if ! command -v apt-get >/dev/null; then
+    say "there is no apt-get here to install it with: they are skipped"
+    return
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    # slurmd is started by root alone, so only root's tests need it.
+    say "they need root as well: they are skipped"
+    return
+  fi
+  say "installing slurm-wlm and munge with apt-get"
+  apt-get update -qq >&2 &&
+    env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge >&2 ||
+    say "that failed: they are skipped"
+}
+
 check_lints() {
   local component missing=()
   for component in fmt:rustfmt clippy:clippy; do
@@ -70,7 +93,7 @@ check_lints() {
 [ $# -gt 0 ] || set -- rust packages lints
 for part in "$@"; do
   case $part in
-    rust | packages | lints) "check_$part" ;;
-    *) stop "no such part: $part (rust, packages, lints)" ;;
+    rust | packages | lints | slurm) "check_$part" ;;
+    *) stop "no such part: $part (rust, packages, lints, slurm)" ;;
   esac
 done

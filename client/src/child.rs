@@ -6,7 +6,6 @@ use berth_model::CpuSet;
 use rustix::{
     process::{Pid, Signal, getpgrp, kill_process},
     termios::tcgetpgrp,
-    thread,
 };
 use tokio::{
     process::{Child, Command},
@@ -14,7 +13,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::{Error, Exit};
+use crate::{Error, Exit, affinity};
 
 /// Signals that are passed on, and whether a terminal sends them to the command itself.
 const SIGNALS: [(Signal, bool); 6] = [
@@ -112,13 +111,17 @@ fn ignored(status: &str) -> u64 {
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// When a process was started, in clock ticks after boot: field 22 of /proc/PID/stat, which with the pid names the process for
-/// good.
+/// When a process was started, in clock ticks after boot, which with the pid names the process for good.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    stat_field(pid, 22)
+}
+
+/// A number of /proc/PID/stat, by its field as proc(5) counts them: the third or a later one.
+pub(crate) fn stat_field(pid: u32, field: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command's name, field 2, may hold anything, and ends with the last bracket.
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    fields.split_whitespace().nth(field.checked_sub(3)?)?.parse().ok()
 }
 
 /// Binds this thread, and with it the commands it starts, to the CPUs.
@@ -129,18 +132,14 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
 pub(crate) fn bind(cpus: &str) -> Result<(), Error> {
     let failed = |cause: String| Error::NotBound { cpus: cpus.to_owned(), cause };
     let set = CpuSet::parse(cpus).map_err(|error| failed(error.to_string()))?;
-    let mut mask = thread::CpuSet::new();
-    for cpu in &set {
-        let number = usize::try_from(cpu.number()).unwrap_or(usize::MAX);
-        if number >= thread::CpuSet::MAX_CPU {
-            return Err(failed(format!(
-                "CPU {number} is beyond the {} that it can name; leave --bind out, and use `taskset -c \"$BERTH_CPUS\"`",
-                thread::CpuSet::MAX_CPU
-            )));
-        }
-        mask.set(number);
-    }
-    thread::sched_setaffinity(None, &mask).map_err(|error| failed(error.to_string()))
+    affinity::set(None, &set).map_err(|error| {
+        failed(match error {
+            affinity::Error::TooLarge { .. } => {
+                format!("{error}; leave --bind out, and use `taskset -c \"$BERTH_CPUS\"`")
+            }
+            affinity::Error::Refused(_) => error.to_string(),
+        })
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Questions over gRPC, each within one deadline, and streams of answers.
 
-use std::{error::Error as _, time::Duration};
+use std::{error::Error as _, io, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 use tonic::{
@@ -129,7 +129,8 @@ impl Connection {
         if innermost.is::<TimeoutExpired>() {
             return self.too_late();
         }
-        Error::Unreachable { address: self.address.clone(), cause: innermost.to_string() }
+        let kind = innermost.downcast_ref::<io::Error>().map_or(io::ErrorKind::Other, io::Error::kind);
+        Error::Unreachable { address: self.address.clone(), cause: innermost.to_string(), kind }
     }
 }
 

@@ -36,6 +36,8 @@ pub enum Error {
         address: Address,
         /// What the system or the transport says.
         cause: String,
+        /// Of what kind that is.
+        kind: io::ErrorKind,
     },
     /// The time that `--timeout` allows was over.
     #[error("no answer from {address} within {limit:?}")]
@@ -103,6 +105,22 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// A path that Slurm could not read.
+    #[error("{flag}: {} cannot be written in slurm.conf; expected a path without blanks, quotes, `#`, `%` and backslashes", .path.display())]
+    PathUnusable {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    NotWritten {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A form of output that the command has no answer in.
     #[error("--output list: only `advise`, `hold`, `holds` and `topology` have CPUs to list")]
     NoList,
@@ -134,6 +152,8 @@ impl Error {
             | Self::HostFileNotText { .. }
             | Self::Tls(_)
             | Self::TlsFile { .. }
+            | Self::PathUnusable { .. }
+            | Self::NotWritten { .. }
             | Self::NoList => Exit::Usage,
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
                 Exit::NoAnswer

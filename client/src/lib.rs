@@ -7,6 +7,7 @@
 //! Of Berth's other crates it uses the wire contract, and of the model only sets of CPUs.
 
 mod address;
+mod affinity;
 mod child;
 pub mod cli;
 mod command;
@@ -19,6 +20,7 @@ mod out;
 mod refusal;
 mod render;
 mod run;
+pub mod slurm;
 mod text;
 mod tls;
 

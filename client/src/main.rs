@@ -1,7 +1,14 @@
 //! `berth`: see `berth --help`.
 
-use std::process::ExitCode;
+use std::{env, ffi::OsString, process::ExitCode};
+
+use berth_client::{cli::Cli, slurm};
 
 fn main() -> ExitCode {
-    berth_client::run(&berth_client::cli::Cli::of_this_process()).into()
+    let args: Vec<OsString> = env::args_os().collect();
+    if slurm::is_hook(&args) {
+        slurm::run(args);
+        return ExitCode::SUCCESS;
+    }
+    berth_client::run(&Cli::of_this_process()).into()
 }

@@ -123,6 +123,21 @@ Examples:
   berth watch holds -o json | jq --unbuffered -r '.holds[].state'
   berth watch load --count 1 >/dev/null && echo 'the load is known'";
 
+/// `berth slurm --help`.
+pub(super) const SLURM: &str = "\
+Examples:
+  berth slurm install --write /etc/slurm/berth
+  srun -n 8 sh -c 'echo $BERTH_STATUS'   what was done with each task, and why
+  BERTH=verbose srun -n 8 ./job          the same on the job's stdout
+  BERTH=off srun -n 8 ./job              as Slurm has it";
+
+/// `berth slurm install --help`.
+pub(super) const SLURM_INSTALL: &str = "\
+Examples:
+  berth slurm install                                what would be written
+  berth slurm install --write /etc/slurm/berth       scripts; the lines for slurm.conf to stdout
+  berth slurm install --opt-in                       only for jobs with BERTH=on";
+
 /// `berth info --help`.
 pub(super) const INFO: &str = "\
 Examples:

@@ -11,11 +11,12 @@ mod kernel;
 mod launch;
 mod load_text;
 mod scenario;
+mod slurm;
 mod time;
 mod tls;
 mod watch;
 
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
@@ -27,6 +28,7 @@ pub use kernel::KernelArgs;
 pub use launch::LaunchArgs;
 pub use load_text::LoadText;
 pub use scenario::{Holders, Mark, ScenarioArgs};
+pub use slurm::{Slurm, SlurmInstall, TaskProlog};
 pub use tls::TlsArgs;
 pub use watch::{Until, Watch, WatchHolds, WatchLoad, WatchTopology, Watched};
 
@@ -59,8 +61,17 @@ pub struct Cli {
 impl Cli {
     /// What was typed; ends the process with a message where that is no command, or a question for help.
     pub fn of_this_process() -> Self {
-        let matches = help::with_pointers(Self::command()).get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// What was typed, the program's name first.
+    ///
+    /// # Errors
+    ///
+    /// A message where that is no command, or a help text that was asked for.
+    pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = help::with_pointers(Self::command()).try_get_matches_from(args)?;
+        Self::from_arg_matches(&matches)
     }
 }
 
@@ -159,6 +170,12 @@ pub enum Command {
     /// List the kernels whose rules are known
     #[command(after_help = examples::PROFILES)]
     Profiles(Profiles),
+    /// Have Slurm's tasks placed: what Slurm runs before and after jobs and tasks
+    ///
+    /// `berth slurm install` prints how Slurm is set up; Slurm runs the rest. Whatever happens, they end with 0 within two seconds
+    /// of their start and leave a job as Slurm has made it.
+    #[command(subcommand, after_help = examples::SLURM)]
+    Slurm(Slurm),
     /// Write a completion script for a shell to stdout
     #[command(after_help = examples::COMPLETIONS)]
     Completions {

@@ -23,7 +23,7 @@ use crate::{
     address::Address,
     cli::{Command, KernelArgs, Output},
     connection::Connection,
-    json, out,
+    json, out, slurm,
     text::Page,
 };
 
@@ -104,6 +104,10 @@ impl Answer {
     fn of_server(document: String, warnings: Vec<Warning>) -> Self {
         Self { document, warnings, exit: Exit::Answered, asked: true }
     }
+
+    pub(crate) fn of_this_command(document: String) -> Self {
+        Self { document, warnings: Vec::new(), exit: Exit::Answered, asked: false }
+    }
 }
 
 /// Carries out a command.
@@ -124,6 +128,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Release(args) => release::answer(args, asker).await,
         Command::Holds(args) => holds::answer(args, asker).await,
         Command::Watch(args) => watch::answer(&args.what, asker).await,
+        Command::Slurm(what) => slurm::answer(what, asker).await,
         Command::Completions { shell } => Ok(completions::answer(*shell)),
     }
 }

@@ -24,11 +24,15 @@ fn each_command_explains_itself() {
         "release",
         "holds",
         "watch",
+        "slurm",
         "info",
         "profiles",
         "completions",
     ] {
         insta::assert_snapshot!(command, help(&[command]));
+    }
+    for what in ["install", "prolog", "task-prolog", "epilog"] {
+        insta::assert_snapshot!(format!("slurm_{what}"), help(&["slurm", what]));
     }
     for what in ["holds", "load", "topology"] {
         insta::assert_snapshot!(format!("watch_{what}"), help(&["watch", what]));

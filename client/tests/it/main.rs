@@ -12,6 +12,7 @@ mod holds;
 mod keep;
 mod readme;
 mod refusals;
+mod slurm;
 mod tls;
 mod turin;
 mod watch;
