@@ -3,7 +3,7 @@
 use super::{Warnings, cpus::shorten, time};
 use crate::{
     ingest::load,
-    snapshot::{Load, Measured, OnCpu, Snapshot},
+    snapshot::{Load, MARKS_LAST, Measured, OnCpu, Snapshot},
 };
 use berth_model::cpuset::CpuSet;
 use berth_proto::v1::{self, cpu_load::Source};
@@ -90,6 +90,17 @@ pub(crate) fn warn(snapshot: &Snapshot, cpus: &CpuSet, warnings: &mut Warnings) 
         Load::Unknown => {}
         Load::Measured(measured) => warn_of_measured(measured, cpus, warnings),
     }
+}
+
+/// What a launch may meet that is left of tasks that ran before.
+pub(crate) fn warn_of_crowd(snapshot: &Snapshot, warnings: &mut Warnings) {
+    let Some(crowd) = snapshot.load.measured().and_then(|measured| measured.crowd.as_ref()) else { return };
+    let said = format!(
+        "Pinned tasks waited for CPUs {} within the last {} s while others were idle. The kernel may have marked groups of CPUs as imbalanced then, and avoid them or leave them for no reason of load: every answer that such a mark would turn is given as the worse.",
+        shorten(&crowd.cpus),
+        MARKS_LAST.as_secs()
+    );
+    warnings.add_about("MARKS_LEFT", said, &crowd.cpus);
 }
 
 fn warn_of_measured(measured: &Measured, cpus: &CpuSet, warnings: &mut Warnings) {

@@ -65,6 +65,7 @@ impl Expected {
 pub(crate) fn warn(snapshot: &Snapshot, cpus: &CpuSet, warnings: &mut Warnings) {
     warn_of_hardware(snapshot, warnings);
     load::warn(snapshot, cpus, warnings);
+    load::warn_of_crowd(snapshot, warnings);
     warn_of_cover(snapshot, warnings);
 }
 

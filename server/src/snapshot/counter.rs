@@ -5,10 +5,12 @@ use super::{
     budget::{Budget, cpu_time},
 };
 use crate::ingest::load::{
-    Method, Source, debug,
+    Method, Source,
+    crowd::is_uneven,
+    debug,
     scan::{Scan, Scanner},
 };
-use berth_model::cpuset::Cpu;
+use berth_model::cpuset::{Cpu, CpuSet};
 use std::{
     collections::BTreeMap,
     fmt::Display,
@@ -89,15 +91,17 @@ impl<'a> Counter<'a> {
         self.newest.as_ref()
     }
 
-    /// Counts, if the budget affords it; looks at all threads in any case if that is `wanted`. Gives what that showed.
+    /// Counts, if the budget affords it; looks at all threads in any case if that is `wanted`, or if tasks waited the last
+    /// time while CPUs were idle: it is to be known why. Gives what that showed.
     pub(super) fn count(
         &mut self,
         method: Method,
-        cpus: usize,
+        online: &CpuSet,
         wanted: bool,
         budget: &mut Budget,
     ) -> Option<Arc<Scan>> {
         let now = Instant::now();
+        let wanted = wanted || self.newest.as_ref().is_some_and(|newest| is_uneven(&newest.counts, online));
         let mut scan = None;
         let (source, counts) = loop {
             let source = self.choose(method, now)?;
@@ -105,7 +109,7 @@ impl<'a> Counter<'a> {
                 return None;
             }
             let counts = match source {
-                Source::Debug => self.read(method, cpus, now),
+                Source::Debug => self.read(method, online.len(), now),
                 _ => {
                     scan = self.scan(now);
                     scan.as_ref().map(|scan| scan.counts())
@@ -214,7 +218,7 @@ mod tests {
             budget.affords(Duration::from_secs(1));
             budget.settle(1e12);
         });
-        let scan = counter.count(method, 1, wanted, &mut budget);
+        let scan = counter.count(method, &CpuSet::from(Cpu::from(0)), wanted, &mut budget);
         let newest = counter.newest()?;
         Some((newest.source, newest.counts[&Cpu::from(0)], scan.is_some()))
     }
@@ -268,11 +272,14 @@ mod tests {
         let root = host(Some(QUEUES));
         let mut counter = Counter::new(root.path());
         let mut budget = Budget::new();
-        assert!(counter.count(Method::Auto, 1, false, &mut budget).is_none() && counter.newest().is_some());
+        assert!(
+            counter.count(Method::Auto, &CpuSet::from(Cpu::from(0)), false, &mut budget).is_none()
+                && counter.newest().is_some()
+        );
         let before = counter.newest().unwrap().at;
         counter.debug.cost = Some((Duration::from_secs(9), Instant::now()));
         counter.threads.cost = Some((Duration::from_secs(9), Instant::now()));
-        counter.count(Method::Auto, 1, true, &mut budget);
+        counter.count(Method::Auto, &CpuSet::from(Cpu::from(0)), true, &mut budget);
         assert_eq!(counter.newest().unwrap().at, before);
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Measured {
     pub(crate) counted: Option<Counted>,
     /// The newest look at tasks that may not run everywhere.
     pub(crate) pinned: Option<Pinned>,
+    /// A crowd of pinned tasks that was seen so lately that marks may be left of it.
+    pub(crate) crowd: Option<Crowd>,
     /// CPU time that sampling costs, as a share of one CPU.
     pub(crate) cost: Option<f64>,
     pub(crate) generation: u64,
@@ -104,6 +106,19 @@ pub(crate) struct Pinned {
     pub(crate) taken_at: SystemTime,
 }
 
+/// After this time without a crowd of pinned tasks, marks that it left are taken as gone: passes of load balancing, which
+/// come each second or two even on large hosts, have cleared them.
+pub(crate) const MARKS_LAST: Duration = Duration::from_secs(10);
+
+/// Pinned tasks that waited while CPUs were idle.
+#[derive(Debug, Clone)]
+pub(crate) struct Crowd {
+    /// The CPUs that they waited for.
+    pub(crate) cpus: CpuSet,
+    /// When that was seen last.
+    pub(crate) at: Instant,
+}
+
 impl Measured {
     /// The load that is published now. Nothing if there is neither a sample nor a report. A sample older than
     /// `stale_after` is called so.
@@ -126,6 +141,9 @@ impl Measured {
             taken_at: sample.map(|sample| sample.taken_at).or_else(|| now.1.checked_sub(age))?,
             counted,
             pinned: sample.and_then(|sample| sample.pinned.clone()),
+            crowd: sample
+                .and_then(|sample| sample.crowd.clone())
+                .filter(|crowd| now.0.saturating_duration_since(crowd.at) < MARKS_LAST),
             cost: sample.and_then(|sample| sample.cost),
             generation,
             age,

@@ -1,7 +1,7 @@
 //! The one task that replaces the snapshot, and the handles to it.
 
 use super::{
-    Counted, Here, Load, Machine, Measured, Pinned, Snapshot, changes,
+    Counted, Crowd, Here, Load, Machine, Measured, Pinned, Snapshot, changes,
     reports::{Report, Reports},
 };
 use crate::{config::Live, ingest::load::Busy};
@@ -40,6 +40,8 @@ pub(crate) struct Sample {
     pub(crate) counted: Option<Counted>,
     /// The newest look at tasks that may not run everywhere.
     pub(crate) pinned: Option<Pinned>,
+    /// The last crowd of pinned tasks, however long ago.
+    pub(crate) crowd: Option<Crowd>,
     /// CPU time that sampling costs, as a share of one CPU.
     pub(crate) cost: Option<f64>,
     pub(crate) interval: Duration,

@@ -2,7 +2,7 @@
 //! kernel's part included, is known exactly.
 
 use super::{
-    Pinned,
+    Crowd, Pinned,
     budget::{Budget, cpu_time},
     counter::Counter,
     publisher::{Handle, Sample},
@@ -12,7 +12,7 @@ use crate::{
     ingest::{
         Marks,
         load::{
-            Method, pinned,
+            Method, crowd, pinned,
             scan::Scan,
             stat::{self, Reading},
         },
@@ -93,6 +93,7 @@ struct State<'a> {
     counter: Counter<'a>,
     pinned: Option<Pinned>,
     pinned_from: Option<Instant>,
+    crowd: Option<Crowd>,
     failing: bool,
 }
 
@@ -106,6 +107,7 @@ impl<'a> State<'a> {
             counter: Counter::new(root),
             pinned: None,
             pinned_from: None,
+            crowd: None,
             failing: false,
         }
     }
@@ -130,16 +132,22 @@ impl<'a> State<'a> {
         };
         self.failing = false;
         let (at, taken_at) = (Instant::now(), SystemTime::now());
+        let online = reading.keys().copied().collect();
         let due = self.pinned_from.is_none_or(|from| at >= from);
-        if let Some(scan) = self.counter.count(method, reading.len(), due, &mut self.budget)
-            && due
-        {
-            self.look_at_masks(&scan, &reading.keys().copied().collect(), limit);
+        if let Some(scan) = self.counter.count(method, &online, due, &mut self.budget) {
+            let crowded = crowd::look(self.root, &scan, &online);
+            if !crowded.is_empty() {
+                self.crowd = Some(Crowd { cpus: crowded, at });
+            }
+            if due {
+                self.look_at_masks(&scan, &online, limit);
+            }
         }
         let sample = self.before.as_ref().map(|(before, before_at)| Sample {
             busy: stat::between(before, &reading),
             counted: self.counter.newest().cloned(),
             pinned: self.pinned.clone(),
+            crowd: self.crowd.clone(),
             cost: self.budget.cost(),
             interval: at.duration_since(*before_at),
             taken_at,

@@ -22,15 +22,15 @@ use tempfile::TempDir;
 use tonic::{Code, transport::Channel};
 
 /// A folder with what the daemon reads of a host: this boot, this process, and as much load as is written there.
-struct Root {
-    folder: TempDir,
+pub(crate) struct Root {
+    pub(crate) folder: TempDir,
     /// Whether CPU 0 is busy.
     busy: Arc<AtomicBool>,
     writer: tokio::task::JoinHandle<()>,
 }
 
 impl Root {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("proc/sys/kernel/random")).unwrap();
         boot(folder.path(), "boot-1");
@@ -58,7 +58,11 @@ impl Root {
 
     async fn served(&self) -> Served {
         // By what the file says alone: this process is there too, and its threads run where they like.
-        let flags = [&HOST[..], &["--sample-interval", "100ms", "--load-source", "estimate"]].concat();
+        self.served_by("estimate").await
+    }
+
+    pub(crate) async fn served_by(&self, source: &str) -> Served {
+        let flags = [&HOST[..], &["--sample-interval", "100ms", "--load-source", source]].concat();
         let mut served = Served::begin(&flags, |config| {
             config.root = self.folder.path().to_owned();
             config.measure_load = true;

@@ -21,6 +21,7 @@ mod imports;
 mod kills;
 mod limits;
 mod load;
+mod marks;
 mod predict;
 mod profiles;
 mod program;

@@ -4,11 +4,13 @@
 //! * [`debug`]: how many tasks each run queue holds, from the scheduler's debug file.
 //! * [`scan`]: every runnable task, from the states of all threads.
 //! * [`pinned`]: which of them may not run everywhere.
+//! * [`crowd`]: whether pinned tasks wait while CPUs are idle.
 //! * [`task`]: one thread's line, which it is read from.
 //! * [`owners`]: where the threads of one process or cgroup are, for whoever waits for them.
 //!
 //! Parsing is pure; each reading is a handful of small files below a root that is `/` but in tests.
 
+pub mod crowd;
 pub mod debug;
 pub mod owners;
 pub mod pinned;

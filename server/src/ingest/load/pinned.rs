@@ -22,7 +22,7 @@ pub struct Group {
 /// Looks at every thread of the scan's processes; those of the kernel are left out.
 pub fn look(root: &Path, scan: &Scan, online: &CpuSet) -> Vec<Group> {
     let runnable: HashMap<u32, Cpu> = scan.runnable.iter().map(|task| (task.tid, task.cpu)).collect();
-    let mut masks = Masks { known: Vec::new(), asks: is_own(root) };
+    let mut masks = Masks::new(root);
     for pid in &scan.processes {
         let threads = fs::read_dir(root.join(format!("proc/{pid}/task"))).into_iter().flatten().flatten();
         for thread in threads {
@@ -52,13 +52,13 @@ fn is_own(root: &Path) -> bool {
 
 /// A mask as it was told.
 #[derive(PartialEq, Eq)]
-enum Mask {
+pub(super) enum Mask {
     Asked(Box<thread::CpuSet>),
     Written(String),
 }
 
 impl Mask {
-    fn cpus(&self) -> Option<CpuSet> {
+    pub(super) fn cpus(&self) -> Option<CpuSet> {
         match self {
             Self::Asked(set) => {
                 let cpus = (0..u32::try_from(thread::CpuSet::MAX_CPU).ok()?).filter_map(Cpu::try_new);
@@ -70,14 +70,19 @@ impl Mask {
 }
 
 /// The masks that were met, each understood once.
-struct Masks {
+pub(super) struct Masks {
     known: Vec<(Mask, Option<Group>)>,
     /// The kernel is asked for a thread's mask. It gives a text too, which costs thirty times as much.
     asks: bool,
 }
 
 impl Masks {
-    fn of(&mut self, tid: u32, status: impl FnOnce() -> Option<Vec<u8>>) -> Option<Mask> {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { known: Vec::new(), asks: is_own(root) }
+    }
+
+    /// The mask of a thread, whose status text is read where the kernel cannot be asked. Nothing if it is gone.
+    pub(super) fn of(&mut self, tid: u32, status: impl FnOnce() -> Option<Vec<u8>>) -> Option<Mask> {
         if self.asks {
             let tid = i32::try_from(tid).ok().and_then(Pid::from_raw)?;
             match thread::sched_getaffinity(Some(tid)) {

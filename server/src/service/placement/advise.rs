@@ -21,7 +21,6 @@ use berth_model::{
     advise::{Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective},
     cpuset::Cpu,
     hold::{self, Mode},
-    predict::Markable,
 };
 use berth_proto::v1::{self, verdict};
 
@@ -130,7 +129,7 @@ fn answer(
         can_apply: if pin { &pinned } else { &question.can_apply },
         single_cpus: question.single_cpus || pin,
         kept: question.kept,
-        marks: Markable::Crowded,
+        marks: snapshot.marks(),
         with_margin: question.full && covered,
     };
     let given = berth_model::advise::advise(&request).map_err(failure)?;
@@ -145,6 +144,7 @@ fn answer(
         symmetry: &judged_by.symmetry,
         question: &wanted,
         covered,
+        marks: snapshot.marks(),
         profiles: loads.len(),
     };
     let (under, without) = under.search_under(loads.iter().map(AsRef::as_ref), stop).ok_or_else(stopped)?;

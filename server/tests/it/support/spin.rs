@@ -3,6 +3,7 @@
 use berth_model::cpuset::{Cpu, CpuSet};
 use rustix::thread::{self, sched_getaffinity, sched_setaffinity};
 use std::{
+    process::{Child, Command},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,6 +15,38 @@ use std::{
 pub(crate) fn allowed() -> CpuSet {
     let set = sched_getaffinity(None).unwrap();
     (0..1024_u16).map(Cpu::from).filter(|cpu| set.is_set(cpu.index())).collect()
+}
+
+/// A process of one such thread, killed when it is dropped.
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn start(cpu: Cpu) -> Self {
+        // It inherits the mask of the thread that starts it.
+        let start = move || {
+            bind(cpu);
+            Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
+        };
+        Self(std::thread::spawn(start).join().unwrap())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Binds the calling thread.
+fn bind(cpu: Cpu) {
+    let mut set = thread::CpuSet::new();
+    set.set(cpu.index());
+    sched_setaffinity(None, &set).unwrap();
 }
 
 /// Such threads of this process, until they are dropped.
@@ -28,9 +61,7 @@ impl Spinning {
         let spin = |_| {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
-                let mut set = thread::CpuSet::new();
-                set.set(cpu.index());
-                sched_setaffinity(None, &set).unwrap();
+                bind(cpu);
                 while !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
