@@ -133,15 +133,16 @@ fn large_host(seconds: u64) {
     // All of it is taken to grow with the CPUs, although a part does not.
     #[allow(clippy::cast_precision_loss, reason = "small numbers")]
     let kernel = kernel * CPUS as f64 / cpus as f64;
-    let own = own_part(root.path(), seconds.min(10));
-    let fixed = kernel + own;
-    println!("Calculated for {CPUS} CPUs:");
+    let (sampler, others) = own_part(root.path(), seconds.min(20));
+    let fixed = kernel + sampler + others;
+    println!("Calculated for {CPUS} CPUs, each second:");
     println!(
         "  {:>6.3} %  /proc/stat, in the kernel ({cpus} CPUs here, times {CPUS}/{cpus})",
         kernel * 100.0
     );
-    println!("  {:>6.3} %  the daemon with a file of {CPUS} CPUs: reads, compares, publishes", own * 100.0);
-    println!("  {:>6.3} %  each second; what is left to the limit pays for looks at threads", fixed * 100.0);
+    println!("  {:>6.3} %  the sampler with a file of {CPUS} CPUs", sampler * 100.0);
+    println!("  {:>6.3} %  the other threads: publish, look after holds", others * 100.0);
+    println!("  {:>6.3} %  in all; what is left to the limit pays for looks at threads", fixed * 100.0);
     let mut scanner = berth_server::ingest::load::scan::Scanner::new(Path::new("/"), 0);
     let helpers = helpers("restless");
     let before = cpu_time(std::process::id());
@@ -153,17 +154,21 @@ fn large_host(seconds: u64) {
         let _ = child.kill();
         let _ = child.wait();
     }
-    let pause = scan / (LIMIT - fixed).max(f64::EPSILON);
+    // Of what is not for masks, nor left to the other threads.
+    let pause = scan / (LIMIT * 0.7 - kernel - sampler).max(f64::EPSILON);
     println!(
         "  {:>6.1} ms for a look at {THREADS} threads that all have to be read: one each {pause:.0} s",
         scan * 1e3
     );
-    let verdict = if fixed < LIMIT { "kept" } else { "EXCEEDED" };
+    // The sampler keeps to nine tenths, whatever a look costs.
+    let kept = kernel + sampler < LIMIT * 0.7 && others <= LIMIT * 0.1;
+    let verdict = if kept { "kept" } else { "EXCEEDED" };
     println!("The limit of {:.2} % is {verdict}.", LIMIT * 100.0);
 }
 
-/// CPU time for each second of a daemon in this process that reads the large file.
-fn own_part(root: &Path, seconds: u64) -> f64 {
+/// CPU time for each second of a daemon in this process that reads the large file: of its sampler, and of its other
+/// threads.
+fn own_part(root: &Path, seconds: u64) -> (f64, f64) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let arguments = ["berthd", "--config", "none", "--no-tcp", "--load-source", "estimate", "--uds"];
@@ -174,18 +179,44 @@ fn own_part(root: &Path, seconds: u64) -> f64 {
     config.root = root.to_owned();
     config.measure_load = true;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (folder_of_stat, begun) = (root.to_owned(), Instant::now());
+    // Its time is not the daemon's.
+    let writer = std::thread::Builder::new().name("writer".to_owned());
+    let writer = writer.spawn(move || {
+        for step in 2..2 + seconds {
+            write_stat(&folder_of_stat, step);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+    let writer = writer.unwrap();
     runtime.block_on(async {
         let mut daemon = Daemon::start(config).await.unwrap();
         daemon.ready().await.unwrap();
-        let (begun, before) = (Instant::now(), cpu_time(std::process::id()));
-        for step in 2..2 + seconds {
-            write_stat(root, step);
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        let share = (cpu_time(std::process::id()) - before) / begun.elapsed().as_secs_f64();
+        let (time, before) = (seconds.saturating_sub(begun.elapsed().as_secs() + 1), times());
+        tokio::time::sleep(Duration::from_secs(time)).await;
+        let after = times();
         daemon.stop().await;
-        share
+        writer.join().unwrap();
+        #[allow(clippy::cast_precision_loss, reason = "small numbers")]
+        let time = time as f64;
+        ((after.0 - before.0) / time, (after.1 - before.1) / time)
     })
+}
+
+/// Seconds of CPU time of the sampler of this process, and of its other threads but the writer.
+fn times() -> (f64, f64) {
+    let (mut sampler, mut others) = (0.0, 0.0);
+    for thread in fs::read_dir("/proc/self/task").unwrap() {
+        let thread = thread.unwrap().path();
+        let read = |file: &str| fs::read_to_string(thread.join(file)).unwrap_or_default();
+        let used = read("schedstat").split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0);
+        match read("comm").trim() {
+            "sampler" => sampler += used / 1e9,
+            "writer" => {}
+            _ => others += used / 1e9,
+        }
+    }
+    (sampler, others)
 }
 
 fn write_stat(root: &Path, step: u64) {

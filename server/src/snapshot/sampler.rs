@@ -28,6 +28,8 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// The part of the budget that is left for publishing samples, which other threads do.
+const PUBLISHING_SHARE: f64 = 0.1;
 /// How often masks are looked at, at most, and the part of the budget that they may take.
 const MASKS_PACE: Duration = Duration::from_secs(10);
 const MASKS_SHARE: f64 = 0.2;
@@ -69,8 +71,7 @@ fn run(
     let mut next = Instant::now();
     loop {
         let settings = &live.now().load;
-        // The rest pays for looks at masks.
-        state.budget.settle(settings.cost_limit * (1.0 - MASKS_SHARE));
+        state.budget.settle(settings.cost_limit * (1.0 - MASKS_SHARE - PUBLISHING_SHARE));
         if let Some(sample) = state.sample(settings.source, settings.cost_limit) {
             publisher.sample(sample);
         }
