@@ -12,5 +12,6 @@ pub mod proofs;
 pub mod record;
 pub mod report;
 pub mod scene;
+pub mod settling;
 pub mod steps;
 pub mod track;

@@ -41,7 +41,8 @@ pub fn stands_one_more(scene: &Scene, question: &Question<'_>, known: Known) -> 
     })
 }
 
-fn parent(question: &Question<'_>) -> Parent {
+/// What the parent did once the tasks were launched.
+pub(crate) fn parent(question: &Question<'_>) -> Parent {
     if question.case.after == "burn" { Parent::Runs } else { Parent::Waits }
 }
 

@@ -94,6 +94,17 @@ impl From<(i64, i64, u16, u16)> for Move {
     }
 }
 
+/// A later look at a case.
+#[derive(Debug, Deserialize)]
+pub struct Look {
+    /// When, in microseconds since the first fork.
+    pub at_us: u64,
+    /// The parent's CPU.
+    pub parent: u16,
+    /// The CPU of each task.
+    pub cpus: Vec<u16>,
+}
+
 /// One repetition of one situation.
 #[derive(Debug, Deserialize)]
 pub struct Case {
@@ -125,7 +136,9 @@ pub struct Case {
     pub fork_at_us: Vec<Option<u64>>,
     /// Every migration, in order.
     pub moves: Vec<Move>,
-    /// Later looks: tasks per CPU by milliseconds.
+    /// Later looks, in order.
+    pub snaps: Vec<Look>,
+    /// The same as tasks per CPU by milliseconds.
     pub per_cpu_at_ms: BTreeMap<String, BTreeMap<String, u32>>,
     /// CPU time of each task at the last look, in milliseconds.
     pub runtime_ms: Vec<Option<f64>>,

@@ -6,9 +6,11 @@ use crate::{
     proofs,
     record::Record,
     scene::{Question, Scene},
+    settling,
     steps::{self, Miss, Step},
 };
 use anyhow::Result;
+use berth_model::predict::Effect;
 use std::{collections::BTreeMap, fmt, ops::AddAssign};
 
 /// A share of a whole.
@@ -82,6 +84,31 @@ impl Proofs {
     }
 }
 
+/// What load balancing made of launches.
+#[derive(Debug, Clone, Default)]
+pub struct Settled {
+    /// It did what it is said to do: of all launches, and of those that began with a pile-up.
+    pub agree: [Share; 2],
+    /// Of those that began with a pile-up, those whose fullest CPU is in its range at the last look, and within 1 of it.
+    pub inside: [Share; 2],
+    /// How many of the others by what balancing did and what it is said to do.
+    pub misses: BTreeMap<(Effect, Effect), u32>,
+}
+
+impl Settled {
+    fn add(&mut self, outcome: &settling::Outcome) {
+        self.agree[0].add(outcome.agrees());
+        if outcome.began_piled_up() {
+            self.agree[1].add(outcome.agrees());
+            self.inside[0].add(outcome.outside() == 0);
+            self.inside[1].add(outcome.outside() <= 1);
+        }
+        if !outcome.agrees() {
+            *self.misses.entry((outcome.did, outcome.said[0])).or_default() += 1;
+        }
+    }
+}
+
 /// The figures of one file, or of all.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -98,7 +125,9 @@ pub struct Report {
     /// Bursts, the parent's CPU being known and not. Cases of which the record does not tell what the kernel saw are left
     /// out.
     pub free: [Free; 2],
-    /// Proofs, likewise.
+    /// What load balancing made of them, from where the kernel had put the tasks.
+    pub settled: Settled,
+    /// Proofs, as for bursts.
     pub proofs: [Proofs; 2],
     /// Of those called safe, the parent's CPU being known: those that are with one more busy CPU too.
     pub stand_one_more: Share,
@@ -129,8 +158,12 @@ impl Report {
                 }
             }
             misses.iter().for_each(|miss| tell(Tale::Step { record, question, miss }));
+            let told = (!question.is_untold()).then_some(question);
+            if let Some(outcome) = told.and_then(|question| settling::settle(&scene, question)) {
+                report.settled.add(&outcome);
+                tell(Tale::Settled { record, question, outcome: &outcome });
+            }
             for (index, &known) in KNOWN.iter().enumerate() {
-                let told = (!question.is_untold()).then_some(question);
                 if let Some(outcome) = told.and_then(|question| free::run(&scene, question, known)) {
                     report.free[index].add(&outcome);
                     tell(Tale::Free { record, question, known, outcome: &outcome });
@@ -191,6 +224,13 @@ impl AddAssign<&Self> for Report {
             }
             ours.width += theirs.width;
         }
+        let shares = |it: &Settled| [it.agree, it.inside];
+        let theirs = shares(&other.settled).concat();
+        let ours = self.settled.agree.iter_mut().chain(&mut self.settled.inside);
+        ours.zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
+        for (&pair, count) in &other.settled.misses {
+            *self.settled.misses.entry(pair).or_default() += count;
+        }
         for (ours, theirs) in self.proofs.iter_mut().zip(&other.proofs) {
             ours.safe += theirs.safe;
             ours.wrong += theirs.wrong;
@@ -222,6 +262,15 @@ pub enum Tale<'a> {
         known: Known,
         /// How it came out.
         outcome: &'a free::Outcome,
+    },
+    /// What load balancing made of a launch.
+    Settled {
+        /// The record.
+        record: &'a Record,
+        /// The case.
+        question: &'a Question<'a>,
+        /// What it did and what was said.
+        outcome: &'a settling::Outcome,
     },
     /// A proof that was wrong.
     Proof {
@@ -272,6 +321,13 @@ impl fmt::Display for Report {
             let [central, range] = free.false_alarms;
             writeln!(f, "    false alarms: central {central}, range {range}")?;
         }
+        let Settled { agree, inside, misses } = &self.settled;
+        writeln!(f, "  load balancing does as said        {}; of pile-ups {}", agree[0], agree[1])?;
+        let [inside, near] = inside.map(Share::percent);
+        writeln!(f, "    fullest CPU of pile-ups in its range {inside:.1} %, within 1 {near:.1} %")?;
+        for ((did, said), count) in misses {
+            writeln!(f, "    did {did:?}, said {said:?}: {count}")?;
+        }
         for (proofs, known) in self.proofs.iter().zip(["known", "unknown"]) {
             writeln!(f, "  proven safe, parent's CPU {known}: {}", proofs.safe)?;
             writeln!(f, "    of these piled up                {}", proofs.wrong)?;
@@ -308,6 +364,17 @@ impl fmt::Display for Tale<'_> {
                 outcome.central,
                 outcome.any
             ),
+            Self::Settled { record, question, outcome } => {
+                let ([before, best, later], (least, most)) = (outcome.fullest, outcome.range);
+                write!(
+                    f,
+                    "settle  {}: did {:?}, said {:?}; fullest CPU {before} at first (best {best}), later {later}, range {least}..{most}; {} moves",
+                    name(record, question),
+                    outcome.did,
+                    outcome.said,
+                    outcome.moves
+                )
+            }
             Self::Proof { record, question, known } => {
                 write!(f, "proof   {} ({known:?} known): called safe and piled up", name(record, question))
             }
@@ -323,6 +390,7 @@ impl Tale<'_> {
             Self::Free { outcome, .. } => {
                 outcome.outside > 1 || outcome.piled_up != outcome.central || outcome.piled_up != outcome.any
             }
+            Self::Settled { outcome, .. } => !outcome.agrees(),
             Self::Proof { .. } => true,
         }
     }

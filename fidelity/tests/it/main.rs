@@ -52,9 +52,21 @@ fn the_model_does_what_real_kernels_did() {
     assert!(total.proofs.iter().all(|proofs| proofs.wrong.all > 900), "nothing would be called safe");
     assert!(total.proofs.iter().all(|proofs| proofs.wrong.of == 0), "{wrong:#?}");
     assert!(total.proofs.iter().all(|proofs| proofs.stalled.of <= 1), "{wrong:#?}");
+    let settled = &total.settled;
+    let [all, piled_up] = settled.agree.map(Share::percent);
+    assert!(all >= 96.0 && piled_up >= 87.0, "load balancing as said: {all} %, of pile-ups {piled_up} %");
+    assert!(settled.inside[1].percent() >= 95.0, "fullest CPU within 1 of its range: {}", settled.inside[1]);
     assert!(total.stand_one_more.percent() >= 60.0, "{}", total.stand_one_more);
+    assert_told(&total);
     let [before, after] = total.strays.map(Share::percent);
     assert!(before <= 0.3 && after >= 4.0 * before, "a stall tells nothing: {before} % and {after} %");
+}
+
+/// What `docs/fidelity.md` shows is what `make fidelity` prints.
+fn assert_told(total: &Report) {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fidelity.md")).unwrap();
+    let shown = text.split("```\n").nth(1).unwrap();
+    assert_eq!(shown, format!("all, {} cases\n{total}", total.cases), "docs/fidelity.md is out of date");
 }
 
 #[test]

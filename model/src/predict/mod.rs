@@ -29,7 +29,9 @@ pub use group::GroupType;
 pub use mark::{Markable, Marks};
 pub use origins::{Origin, Outlook, look, origins, outlooks};
 pub use replay::Replay;
-pub use settle::{Afterwards, Effect, MarkSeen, Settled, Settling, Split, afterwards, settle, worst_split};
+pub use settle::{
+    Afterwards, Effect, HORIZON_MS, MarkSeen, Settled, Settling, Split, afterwards, settle, worst_split,
+};
 pub use symmetry::Symmetry;
 pub use tally::{Tally, best_fullest};
 pub use thresholds::{Threshold, thresholds};

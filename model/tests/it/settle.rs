@@ -115,6 +115,22 @@ fn a_crowd_that_may_move_is_repaired_in_the_time_of_its_level() {
     assert_eq!((alone.effect, alone.moves, alone.takes_ms), (Effect::NothingToDo, 0, None));
 }
 
+/// `random-0` of the records: where no CPU is idle, each balances once in sixteen intervals, and nothing moves before.
+#[test]
+fn busy_cpus_balance_rarely() {
+    let topology = Shape { packages: 2, cores: 16, ..Shape::default() }.topology().unwrap();
+    let profile = Profile::named("6.1.178+").unwrap();
+    let domains = Domains::build(&topology, profile);
+    let load = Load::idle();
+    let host = Host { topology: &topology, domains: &domains, profile, load: &load };
+    let allowed = set("0-15");
+    let places: Vec<Cpu> = (0..16).chain([0, 0, 1, 2, 3, 4, 5, 6]).map(Cpu::from).collect();
+    let burst = Burst::forks(&allowed, 24, Cpu::from(0));
+    let after = |horizon_ms| settle(host, &burst, &places, Settling { horizon_ms, ..Settling::default() });
+    assert_eq!((after(255).effect, after(255).moves), (Effect::LetsStand, 0));
+    assert_eq!((after(256).effect, after(256).tally.fullest), (Effect::Repairs, 2));
+}
+
 /// `stress-double` of the records: package 1 has two allowed CPUs, and evening out tasks per package crowds them.
 #[test]
 fn evening_out_packages_crowds_the_few_allowed_cpus_of_one() {

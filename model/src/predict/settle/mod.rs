@@ -23,7 +23,7 @@ use std::{
 use units::Units;
 
 /// What load balancing does to an outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// There is no pile-up, and none arises.
     NothingToDo,
@@ -61,10 +61,12 @@ pub struct Settling {
     pub horizon_ms: u64,
 }
 
+/// For how long balancing is followed if nothing else is said, in milliseconds.
+pub const HORIZON_MS: u64 = 10_000;
+
 impl Default for Settling {
-    /// Ten seconds.
     fn default() -> Self {
-        Self { marks: MarkSeen::MEASURED, horizon_ms: 10_000 }
+        Self { marks: MarkSeen::MEASURED, horizon_ms: HORIZON_MS }
     }
 }
 
@@ -98,7 +100,7 @@ pub fn settle(host: Host<'_>, burst: &Burst<'_>, places: &[Cpu], settling: Settl
     let before = burst.tally(host, places);
     let mut floor = Floor::new(host, burst, places);
     let units = Units::new(host.domains);
-    let mut course = Course::new(&units, settling);
+    let mut course = Course::new(&units, &floor, settling);
     while let Some(unit) = course.next() {
         let seen = course.sees_mark(unit);
         let done = pass::pass(&mut floor, host.profile, &units, unit, course.failures[unit], seen);
@@ -137,11 +139,11 @@ pub struct Afterwards {
     pub hangs_on_marks: bool,
 }
 
-/// Lets load balancing work on a placement, with marks seen never, as often as measured, and always.
-/// Nothing for kernels that balance by load.
-pub fn afterwards(host: Host<'_>, burst: &Burst<'_>, places: &[Cpu]) -> Option<Afterwards> {
+/// Lets load balancing work on a placement for some milliseconds, with marks seen never, as often as measured, and
+/// always. Nothing for kernels that balance by load.
+pub fn afterwards(host: Host<'_>, burst: &Burst<'_>, places: &[Cpu], horizon_ms: u64) -> Option<Afterwards> {
     host.profile.balance.tolerance()?;
-    let run = |marks| settle(host, burst, places, Settling { marks, ..Settling::default() });
+    let run = |marks| settle(host, burst, places, Settling { marks, horizon_ms });
     let central = run(MarkSeen::MEASURED);
     let (never, always) = (run(MarkSeen::Never), run(MarkSeen::OneIn(1)));
     let all = [&central, &never, &always];
@@ -190,13 +192,12 @@ struct Course {
 }
 
 impl Course {
-    fn new(units: &Units<'_>, settling: Settling) -> Self {
+    fn new(units: &Units<'_>, floor: &Floor<'_>, settling: Settling) -> Self {
         let interval: Vec<u64> = (0..units.len()).map(|unit| units.of(unit).interval_ms).collect();
-        let due = interval.iter().enumerate().map(|(unit, &after)| Reverse((after, unit))).collect();
-        Self {
+        let mut course = Self {
             settling,
-            due,
-            waits: vec![true; units.len()],
+            due: BinaryHeap::with_capacity(units.len()),
+            waits: vec![false; units.len()],
             failures: vec![0; units.len()],
             met: vec![0; units.len()],
             now: 0,
@@ -207,7 +208,9 @@ impl Course {
             longest: interval.iter().copied().max().unwrap_or(0),
             fullest: (0, 0),
             interval,
-        }
+        };
+        (0..units.len()).for_each(|unit| course.queue(unit, units.is_busy(unit, floor)));
+        course
     }
 
     /// The unit whose pass falls due next. Nothing once all are at rest, or the time is over.
@@ -245,8 +248,7 @@ impl Course {
             self.moves += 1;
             self.last_move = Some(self.now);
             for &other in units.around(from).iter().chain(units.around(to)) {
-                let busy = units.of(other).designated(floor).is_some_and(|(_, idle)| !idle);
-                self.queue(other, busy);
+                self.queue(other, units.is_busy(other, floor));
             }
         }
         if let Some(group) = done.mark_changed {

@@ -105,6 +105,11 @@ impl<'a> Units<'a> {
         &self.all[unit]
     }
 
+    /// Whether the CPU that balances runs something, so that its passes come more rarely.
+    pub(super) fn is_busy(&self, unit: usize, floor: &Floor<'_>) -> bool {
+        self.all[unit].designated(floor).is_some_and(|(_, idle)| !idle)
+    }
+
     /// The units whose domain spans the CPU.
     pub(super) fn around(&self, cpu: Cpu) -> &[usize] {
         self.around.get(cpu.index()).map_or(&[], Vec::as_slice)

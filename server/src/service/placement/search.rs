@@ -8,8 +8,8 @@ use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::Load,
     predict::{
-        Burst, Host, Markable, Origin, Outlook, Parent, Run, Search, Symmetry, afterwards, explore,
-        mark_outlook, origins, outlooks, predict, wakes_on, worst_split,
+        Burst, HORIZON_MS, Host, Markable, Origin, Outlook, Parent, Run, Search, Symmetry, afterwards,
+        explore, mark_outlook, origins, outlooks, predict, wakes_on, worst_split,
     },
     topology::Level,
 };
@@ -179,7 +179,7 @@ impl<'a> UnderProfile<'a> {
         let places: Vec<Cpu> = outcome.central.tasks.iter().map(|placed| placed.cpu).collect();
         // Not where the model does not reach, nor for more than is worth its time.
         let balancing = (self.covered && places.len() <= MAX_SETTLED).then(|| {
-            let afterwards = afterwards(self.host, &burst, &places);
+            let afterwards = afterwards(self.host, &burst, &places, HORIZON_MS);
             let split = worst_split(self.host, &self.question.allowed, self.question.tasks);
             Balancing { afterwards, split }
         });
