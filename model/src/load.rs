@@ -1,6 +1,6 @@
 //! What already runs on a host, and what is held there: tasks and measured utilisation per CPU.
 
-use crate::cpuset::Cpu;
+use crate::cpuset::{Cpu, CpuSet};
 use std::collections::BTreeMap;
 
 /// The most runnable tasks that are taken on one CPU; more count as so many.
@@ -69,6 +69,12 @@ impl Load {
     /// Tasks that count on the CPU: the larger of what runs there and what is held.
     pub fn taken(&self, cpu: Cpu) -> u32 {
         self.runnable(cpu) + self.asleep(cpu)
+    }
+
+    /// The CPUs on which any tasks count.
+    pub fn occupied(&self) -> CpuSet {
+        let limit = self.cpus.len().max(self.asleep.len());
+        (0..=u16::MAX).map(Cpu::from).take(limit).filter(|&cpu| self.taken(cpu) > 0).collect()
     }
 
     /// Says for how many tasks in all the CPU is held. Those that run are among its runnable ones, which have to be said

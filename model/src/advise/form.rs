@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cpuset::{Cpu, CpuSet},
-    predict::{Parent, Prediction, Run, best_fullest},
+    predict::{Parent, Prediction, best_fullest},
     topology::Level,
 };
 
@@ -97,7 +97,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let placed = wish.placed(request.policy);
     // AUTO is content with any run that does not pile up; the other policies hold the kernel to their shape.
     let any_shape = request.policy == Policy::Auto && request.smt != Smt::FullCores;
-    let accept = |part: &Part, run: &Run| any_shape || judge.shape(&run.places) <= judge.shape(&part.placed);
+    let held_to = (!any_shape).then_some(&judge);
     let prover = Prover {
         topology: request.topology,
         kernels: request.kernels,
@@ -113,7 +113,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         placed: placed.clone(),
         as_asked: true,
     }];
-    let asked = prover.prove(&whole, |_, _| true);
+    let asked = prover.prove(&whole, None);
     // Outcomes are told under the kernel that fails the mask, if one does: a likelier one may hide what is at stake.
     let failing = asked.failure.as_ref().map(|failure| failure.profile);
     let judged_by =
@@ -124,7 +124,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let mut chosen = None;
     for (form, parts) in forms(request, &placed, &whole) {
         let told = parts == whole && (any_shape || !asked.is_safe());
-        let mut proof = if told { asked.clone() } else { prover.prove(&parts, accept) };
+        let mut proof = if told { asked.clone() } else { prover.prove(&parts, held_to) };
         if proof.is_safe() {
             let (launched, origin, run) = launched.worst_of(&parts, awake.as_ref());
             if !run.tally.pile_up {
@@ -150,7 +150,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     // A whole mask that piles up is told in `asked`; one that is safe and misses the policy's shape is an attempt.
     attempts.retain(|attempt| attempt.parts != whole || asked.is_safe());
     if request.with_margin && proof.is_safe() {
-        proof.margin = prover.margin(&parts, accept);
+        proof.margin = prover.margin(&parts, held_to);
     }
     Ok(Advice {
         optimal: wish.is_optimal(request.policy),

@@ -51,12 +51,16 @@ impl Judge<'_> {
 
     /// The components that a kernel can be held to: all but those that only tell equal choices apart.
     pub(super) fn shape(&self, places: &[Cpu]) -> Vec<Component> {
-        let on_cpu = self.counts(places, |cpu| Some(cpu.index()));
         let mut shape = vec![
-            component("tasks per CPU", descending(on_cpu)),
+            component(
+                "tasks per CPU",
+                self.counts(places, self.topology.cpu_limit(), |cpu| Some(cpu.index())),
+            ),
             component("cores shared against the wish", vec![self.cores_shared(places)]),
         ];
-        let per = |level: Level| self.counts(places, |cpu| self.topology.unit_of(level, cpu));
+        let per = |level: Level| {
+            self.counts(places, self.topology.units(level).len(), |cpu| self.topology.unit_of(level, cpu))
+        };
         let used = |level: Level| {
             let units: CpuSet =
                 places.iter().filter_map(|&cpu| self.topology.span(level, cpu)?.first()).collect();
@@ -65,9 +69,9 @@ impl Judge<'_> {
         match self.policy {
             Policy::Auto => {}
             Policy::Spread => shape.extend([
-                component("tasks per package", descending(per(Level::Package))),
-                component("tasks per NUMA node", descending(per(Level::Node))),
-                component("tasks per LLC", descending(per(Level::Llc))),
+                component("tasks per package", per(Level::Package)),
+                component("tasks per NUMA node", per(Level::Node)),
+                component("tasks per LLC", per(Level::Llc)),
             ]),
             Policy::Compact => shape.extend([
                 component("packages used", used(Level::Package)),
@@ -80,18 +84,19 @@ impl Judge<'_> {
         shape
     }
 
-    /// Tasks, others' included, per unit that has allowed CPUs.
-    fn counts(&self, places: &[Cpu], unit: impl Fn(Cpu) -> Option<usize>) -> BTreeMap<usize, u64> {
-        let mut counts = BTreeMap::new();
-        for cpu in self.allowed {
-            if let Some(unit) = unit(cpu) {
-                *counts.entry(unit).or_default() += u64::from(self.load.taken(cpu));
+    /// Tasks, others' included, per unit that has allowed CPUs; the most first.
+    fn counts(&self, places: &[Cpu], units: usize, unit: impl Fn(Cpu) -> Option<usize>) -> Vec<u64> {
+        let mut counts: Vec<Option<u64>> = vec![None; units];
+        let mut add = |cpu: Cpu, tasks: u64| {
+            if let Some(count) = unit(cpu).and_then(|unit| counts.get_mut(unit)) {
+                *count = Some(count.unwrap_or(0) + tasks);
             }
-        }
-        for unit in places.iter().filter_map(|&cpu| unit(cpu)) {
-            *counts.entry(unit).or_default() += 1;
-        }
-        counts
+        };
+        self.allowed.iter().for_each(|cpu| add(cpu, u64::from(self.load.taken(cpu))));
+        places.iter().for_each(|&cpu| add(cpu, 1));
+        let mut values: Vec<u64> = counts.into_iter().flatten().collect();
+        values.sort_unstable_by(|a, b| b.cmp(a));
+        values
     }
 
     /// Cores of the job that go against the wish: with AVOID those of which two threads or more are busy, with SHARE
@@ -134,7 +139,7 @@ impl Judge<'_> {
             for (part, llcs) in level.iter().enumerate() {
                 llcs.iter().flatten().for_each(|cpu| part_of[cpu.index()] = Some(part));
             }
-            values.extend(descending(self.counts(places, |cpu| part_of[cpu.index()])));
+            values.extend(self.counts(places, level.len(), |cpu| part_of[cpu.index()]));
         }
     }
 
@@ -163,10 +168,4 @@ impl Judge<'_> {
 
 fn component(name: &'static str, values: Vec<u64>) -> Component {
     Component { name, values }
-}
-
-fn descending(counts: BTreeMap<usize, u64>) -> Vec<u64> {
-    let mut values: Vec<u64> = counts.into_values().collect();
-    values.sort_unstable_by(|a, b| b.cmp(a));
-    values
 }

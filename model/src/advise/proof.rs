@@ -1,11 +1,11 @@
 //! Whether a form is safe: the kernel model is run from every plausible origin, under every candidate profile, along
 //! every way that user space cannot tell apart.
 
-use super::{Kernel, Launch, Part};
+use super::{Kernel, Launch, Part, objective::Judge};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Explored, Host, Markable, Run, Search, explore, look, origins},
+    predict::{Explored, Host, Markable, Outset, Run, Search, origins},
     topology::Topology,
 };
 use std::collections::HashSet;
@@ -99,8 +99,9 @@ pub(super) struct Prover<'a> {
 }
 
 impl Prover<'_> {
-    /// Proves parts, each launched under its own mask. `accept` may turn down ends of runs that do not pile up.
-    pub(super) fn prove(&self, parts: &[Part], accept: impl Fn(&Part, &Run) -> bool) -> Proof {
+    /// Proves parts, each launched under its own mask. Ends of runs that do not pile up are held to the shape of the part's
+    /// placement, if there is a judge.
+    pub(super) fn prove(&self, parts: &[Part], judge: Option<&Judge<'_>>) -> Proof {
         let mut work = Work::default();
         for kernel in self.kernels {
             work.profiles.push(kernel.profile.name);
@@ -111,7 +112,7 @@ impl Prover<'_> {
                     continue;
                 }
                 for load in self.loads_around(parts, index) {
-                    if !self.part_holds(kernel, index, part, &load, &accept, &mut work) {
+                    if !self.part_holds(kernel, index, part, &load, judge, &mut work) {
                         return work.proof();
                     }
                 }
@@ -122,7 +123,7 @@ impl Prover<'_> {
 
     /// How many extra busy CPUs, placed worst, safe parts stand; `None` where tasks are pinned to single CPUs, which
     /// stand none that is on their own.
-    pub(super) fn margin(&self, parts: &[Part], accept: impl Fn(&Part, &Run) -> bool) -> Option<Margin> {
+    pub(super) fn margin(&self, parts: &[Part], judge: Option<&Judge<'_>>) -> Option<Margin> {
         if parts.iter().any(|part| part.cpus.len() == 1) {
             return None;
         }
@@ -136,7 +137,7 @@ impl Prover<'_> {
                     }
                     let mut load = load.clone();
                     load.add(cpu, 1);
-                    let proof = Prover { load: &load, ..*self }.prove(parts, &accept);
+                    let proof = Prover { load: &load, ..*self }.prove(parts, judge);
                     runs += proof.runs;
                     let at_least = match proof.outcome {
                         Outcome::Unsafe | Outcome::Misshapen => false,
@@ -197,31 +198,26 @@ impl Prover<'_> {
         index: usize,
         part: &Part,
         load: &Load,
-        accept: &impl Fn(&Part, &Run) -> bool,
+        judge: Option<&Judge<'_>>,
         work: &mut Work,
     ) -> bool {
         let host = Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
         let given = self.launch.origin.filter(|&cpu| part.as_asked || part.cpus.contains(cpu));
+        let burst = self.launch.burst(&part.cpus, part.tasks, Cpu::from(0));
+        let outset = Outset::new(host, kernel.symmetry, &burst);
+        // A part that is the mirror image of one that holds, holds.
+        let look = (kernel.profile.name, outset.look(), part.tasks);
+        if given.is_none() && self.any_shape && !work.held.insert(look) {
+            return true;
+        }
         let starts = match given {
             Some(cpu) => vec![cpu],
-            // A part that is the mirror image of one that holds, holds.
-            None if self.any_shape
-                && !work.held.insert((
-                    kernel.profile.name,
-                    look(host, kernel.symmetry, &part.cpus),
-                    part.tasks,
-                )) =>
-            {
-                return true;
-            }
-            None => {
-                let burst = self.launch.burst(&part.cpus, part.tasks, Cpu::from(0));
-                origins(host, kernel.symmetry, &burst).into_iter().map(|origin| origin.cpu).collect()
-            }
+            None => outset.origins().into_iter().map(|origin| origin.cpu).collect(),
         };
+        let wanted = judge.map(|judge| judge.shape(&part.placed));
+        let misses = |run: &Run| judge.map(|judge| judge.shape(&run.places)) > wanted;
         for origin in starts {
             work.origins.insert(origin);
-            let burst = self.launch.burst(&part.cpus, part.tasks, origin);
             let search = Search {
                 marks: self.marks,
                 weights: true,
@@ -229,12 +225,12 @@ impl Prover<'_> {
                 runs: MAX_RUNS.saturating_sub(work.runs),
                 looks: MAX_LOOKS.saturating_sub(work.looks),
             };
-            let explored = explore(host, &burst, kernel.symmetry, search);
+            let explored = outset.explore(origin, search);
             work.runs += explored.runs;
             work.looks += explored.looks;
             let Explored { ends, refused, complete, .. } = explored;
             work.cut |= !complete;
-            if let Some(run) = refused.or_else(|| ends.into_iter().find(|run| !accept(part, run))) {
+            if let Some(run) = refused.or_else(|| ends.into_iter().find(misses)) {
                 let profile = kernel.profile.name;
                 work.failure = Some(Failure { profile, origin, part: index, run });
                 return false;

@@ -7,7 +7,7 @@ use crate::{
     load::Load,
     topology::{Level, Topology},
 };
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::cmp::Reverse;
 
 /// How a node's LLCs hang below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,13 +267,19 @@ impl Tree {
 
 /// The parts of `cpus` in each unit of the level, in the units' order.
 pub(super) fn split(topology: &Topology, level: Level, cpus: &CpuSet) -> Vec<CpuSet> {
-    let mut parts: BTreeMap<usize, CpuSet> = BTreeMap::new();
-    for cpu in cpus {
-        if let Some(unit) = topology.unit_of(level, cpu) {
-            parts.entry(unit).or_default().insert(cpu);
+    let mut parts: Vec<(usize, CpuSet)> = Vec::new();
+    let mut left = cpus.clone();
+    while let Some(first) = left.first() {
+        if let Some(unit) = topology.unit_of(level, first) {
+            let part = left.intersection(&topology.units(level)[unit].cpus);
+            left.subtract(&part);
+            parts.push((unit, part));
+        } else {
+            left.remove(first);
         }
     }
-    parts.into_values().collect()
+    parts.sort_unstable_by_key(|&(unit, _)| unit);
+    parts.into_iter().map(|(_, part)| part).collect()
 }
 
 /// Threads of the core that are not among `allowed` and run something.

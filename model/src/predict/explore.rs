@@ -1,13 +1,14 @@
 //! Every run that a burst may take where user space cannot see what decides.
 
 use super::{
-    Burst, Children, Host, Markable, Symmetry, Tally, Weight,
+    Burst, Children, Host, Markable, Outset, Symmetry, Tally, Weight,
     group::Open,
     place,
     state::State,
-    symmetry::{Picture, Told},
+    symmetry::{Narrowed, Picture},
+    tally::Bounds,
 };
-use crate::cpuset::Cpu;
+use crate::cpuset::{Cpu, CpuSet};
 use std::collections::HashSet;
 
 /// One way in which a burst may go.
@@ -61,7 +62,14 @@ struct Branch<'a> {
 /// Follows every run of a burst, whichever of equally idle CPUs and of equal groups is taken. Runs that are mirror
 /// images of each other are followed once.
 pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: Search) -> Explored {
-    let central = Run::central(host, burst);
+    Outset::new(host, symmetry, burst).explore(burst.origin, search)
+}
+
+/// The same from an outset.
+pub(super) fn explore_from(outset: &Outset<'_>, burst: &Burst<'_>, search: Search) -> Explored {
+    let host = outset.host;
+    let bounds = burst.bounds(host);
+    let central = Run::of(host, burst, &bounds, place(host, burst));
     let ended = |runs: u32, looks: u64, refused: Option<Run>| {
         let refused = refused.or_else(|| central.tally.pile_up.then(|| central.clone()));
         Explored { runs, looks, complete: false, ends: vec![central.clone()], refused }
@@ -72,9 +80,9 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
     let walk = burst.walk();
     // Open weights are least at the start: nothing has run yet, and no time passes.
     let (weight, gap) = if search.weights { (Weight::Light, 0) } else { (Weight::Fresh, burst.gap) };
-    let state = burst.start(host, weight);
-    let picture = symmetry.picture(&state, Told { origin: Some(burst.origin), ..burst.told() });
-    let bounds = burst.bounds(host);
+    let (mut state, mut picture) = outset.begin();
+    burst.add_parent(weight, &mut state);
+    picture.set_origin(&state, burst.origin);
     let mut trail = Trail::default();
     let last = burst.placed_at_start().map(|cpu| trail.step(None, cpu));
     let mut branches = vec![Branch { state, picture, last }];
@@ -87,10 +95,11 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
             if looks > search.looks || next.len() >= search.runs as usize {
                 return ended(runs, looks, None);
             }
-            let picture = &branch.picture;
             let open = Open { ring_order: true, marks: search.marks, weights: search.weights };
-            let mut cpus = walk.outcomes(&mut branch.state, open, |_, cpus| picture.narrow(cpus));
-            picture.narrow(&mut cpus);
+            let mut narrowed = Narrowed { picture: &branch.picture, cpus: CpuSet::new() };
+            walk.visit(&mut branch.state, open, &mut narrowed);
+            let mut cpus = narrowed.cpus;
+            branch.picture.narrow(&mut cpus);
             // Copying a branch costs about as much as looking at an eighth of the host's CPUs.
             let copies = cpus.len().saturating_sub(1) * host.topology.cpu_limit() / 8;
             looks += branch.state.take_looks() + copies as u64;
@@ -108,7 +117,7 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
                 let tasks = taken.state.queue(cpu).tasks + host.load.asleep(cpu);
                 let begun = burst.children != Children::Asleep && bounds.exceeded(cpu, tasks);
                 if search.stop_at_pile_up && begun {
-                    return ended(runs, looks, Some(finish(host, burst, taken, &trail)));
+                    return ended(runs, looks, Some(finish(host, burst, &bounds, taken, &trail)));
                 }
                 if known.insert(taken.picture.key()) {
                     next.push(taken);
@@ -118,7 +127,8 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
         runs = runs.max(u32::try_from(next.len()).unwrap_or(u32::MAX));
         branches = next;
     }
-    let ends: Vec<Run> = branches.into_iter().map(|branch| finish(host, burst, branch, &trail)).collect();
+    let ends: Vec<Run> =
+        branches.into_iter().map(|branch| finish(host, burst, &bounds, branch, &trail)).collect();
     let refused = ends.iter().find(|run| run.tally.pile_up).cloned();
     Explored { runs, looks, complete: true, ends, refused }
 }
@@ -126,8 +136,11 @@ pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: S
 impl Run {
     /// The central run of a burst.
     pub fn central(host: Host<'_>, burst: &Burst<'_>) -> Self {
-        let places = place(host, burst);
-        let tally = burst.tally(host, &places);
+        Self::of(host, burst, &burst.bounds(host), place(host, burst))
+    }
+
+    fn of(host: Host<'_>, burst: &Burst<'_>, bounds: &Bounds, places: Vec<Cpu>) -> Self {
+        let tally = Tally::new(host.load, burst.allowed, &places, bounds);
         Self { places, tally }
     }
 }
@@ -153,7 +166,7 @@ impl Trail {
 }
 
 /// Takes a run to its end by the kernel's central choices.
-fn finish(host: Host<'_>, burst: &Burst<'_>, mut branch: Branch<'_>, trail: &Trail) -> Run {
+fn finish(host: Host<'_>, burst: &Burst<'_>, bounds: &Bounds, mut branch: Branch<'_>, trail: &Trail) -> Run {
     let mut places = trail.up_to(branch.last);
     let walk = burst.walk();
     while places.len() < burst.tasks as usize {
@@ -162,6 +175,5 @@ fn finish(host: Host<'_>, burst: &Burst<'_>, mut branch: Branch<'_>, trail: &Tra
         branch.state.advance(burst.gap);
         places.push(cpu);
     }
-    let tally = burst.tally(host, &places);
-    Run { places, tally }
+    Run::of(host, burst, bounds, places)
 }

@@ -81,27 +81,17 @@ impl<'s> Candidate<'s> {
         if self.group_type().compares_load() { self.rank & u64::from(u32::MAX) } else { 0 }
     }
 
-    /// Itself with each type that it may have, from the emptiest: for however long its tasks have run, with the mark and
-    /// without.
-    fn forms(
-        self,
-        state: &State<'_>,
-        imbalance_pct: u32,
-        open: Open,
-    ) -> impl Iterator<Item = Self> + use<'s> {
-        let (Self { group, stats, .. }, least) = (self, self.group_type());
-        let may_be_marked = state.may_be_marked(group, open.marks);
+    /// Itself with each type that it may have: for however long its tasks have run, with the mark and without.
+    fn forms(self, state: &State<'_>, imbalance_pct: u32, open: Open) -> Forms<'s> {
+        let Self { group, stats, .. } = self;
+        let least = self.group_type();
         let mut most = least;
         if open.weights && stats.tasks >= stats.weight {
             let runnable = state.profile.group_runnable.then(|| full(stats.tasks));
             most = most.max(classify(stats, full(stats.busy), runnable, imbalance_pct));
         }
-        let may_be = move |group_type: GroupType| match group_type {
-            GroupType::Imbalanced => least == group_type || may_be_marked && least < group_type,
-            other => least <= other && other <= most,
-        };
-        let types = GroupType::ALL.into_iter().filter(move |&group_type| may_be(group_type));
-        types.map(move |group_type| Self::of_type(group, stats, group_type))
+        let may_be_marked = state.may_be_marked(group, open.marks);
+        Forms { group, stats, least, most, may_be_marked }
     }
 
     /// Whether user space cannot tell the two apart.
@@ -118,6 +108,35 @@ impl<'s> Candidate<'s> {
         state.profile.tie == TieRule::Utilisation
             && self.group_type() == GroupType::HasSpare
             && state.is_less_used(self.stats, best.stats)
+    }
+}
+
+/// What a group may look like.
+#[derive(Debug, Clone, Copy)]
+struct Forms<'s> {
+    group: u32,
+    stats: &'s GroupStats,
+    /// The emptiest type and the busiest one, without the mark.
+    least: GroupType,
+    most: GroupType,
+    may_be_marked: bool,
+}
+
+impl<'s> Forms<'s> {
+    /// From the emptiest.
+    fn each(self) -> impl DoubleEndedIterator<Item = Candidate<'s>> {
+        let Self { group, stats, least, most, may_be_marked } = self;
+        let may_be = move |&group_type: &GroupType| match group_type {
+            GroupType::Imbalanced => least == group_type || may_be_marked && least < group_type,
+            other => least <= other && other <= most,
+        };
+        let types = GroupType::ALL.into_iter().filter(may_be);
+        types.map(move |group_type| Candidate::of_type(group, stats, group_type))
+    }
+
+    /// Its rank at the busiest.
+    fn worst(self) -> Option<u64> {
+        self.each().next_back().map(|form| form.rank)
     }
 }
 
@@ -274,25 +293,27 @@ pub(crate) fn group_choices(
         return by_load::choices(state, domain, cpu, task);
     }
     let (mut local, mut others) = (None, Vec::with_capacity(domain.ring.len()));
-    for (candidate, is_local) in candidates(state, domain, cpu) {
-        let forms: Vec<Candidate<'_>> = candidate.forms(state, domain.imbalance_pct, open).collect();
+    candidates(state, domain, cpu).for_each(|(candidate, is_local)| {
+        let forms = candidate.forms(state, domain.imbalance_pct, open);
         if is_local { local = Some(forms) } else { others.push(forms) }
-    }
+    });
     let in_ring_order = state.profile.tie == TieRule::First && open == Open::default();
     let mut choices = Choices { stay: others.is_empty(), groups: Vec::new() };
-    let locals: Vec<Option<&Candidate<'_>>> =
-        local.as_ref().map_or_else(|| vec![None], |forms| forms.iter().map(Some).collect());
     // A group can be the best with a form if every other one has a form that is no better.
-    let worst: Vec<_> = others.iter().map(|forms| forms.last().map(|form| form.rank)).collect();
-    for (index, forms) in others.iter().enumerate() {
-        let rest =
-            worst.iter().enumerate().filter(|&(other, _)| other != index).filter_map(|(_, &rank)| rank);
-        let bound = rest.min();
-        let mut may_win = forms.iter().filter(|form| bound.is_none_or(|bound| form.rank <= bound)).peekable();
-        let wins = may_win.peek().is_some();
-        for form in may_win {
-            for &local in &locals {
-                choices.add(decide(state, domain, cpu, task, local, Some(form)), form.group);
+    let (mut best, mut second) = (u64::MAX, u64::MAX);
+    for worst in others.iter().filter_map(|forms| forms.worst()) {
+        (best, second) = if worst < best { (worst, best) } else { (best, second.min(worst)) };
+    }
+    for forms in &others {
+        let bound = if forms.worst() == Some(best) { second } else { best };
+        let mut wins = false;
+        for form in forms.each().take_while(|form| form.rank <= bound) {
+            wins = true;
+            match local {
+                Some(local) => local.each().for_each(|local| {
+                    choices.add(decide(state, domain, cpu, task, Some(&local), Some(&form)), form.group);
+                }),
+                None => choices.add(decide(state, domain, cpu, task, None, Some(&form)), form.group),
             }
         }
         if in_ring_order && wins {

@@ -12,6 +12,7 @@ mod explore;
 mod group;
 mod mark;
 mod origins;
+mod outset;
 mod queue;
 mod replay;
 mod settle;
@@ -27,7 +28,8 @@ mod walk;
 pub use explore::{Explored, Run, Search, explore};
 pub use group::GroupType;
 pub use mark::{Markable, Marks};
-pub use origins::{Origin, Outlook, look, origins, outlooks};
+pub use origins::{Origin, Outlook, origins, outlooks};
+pub use outset::Outset;
 pub use replay::Replay;
 pub use settle::{
     Afterwards, Effect, HORIZON_MS, MarkSeen, Settled, Settling, Split, afterwards, settle, worst_split,
@@ -50,7 +52,7 @@ use queue::SCALE;
 use state::State;
 use symmetry::Told;
 use tally::Bounds;
-use walk::Walk;
+use walk::{Visitor, Walk};
 
 /// What the parent does while it starts the tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -195,12 +197,15 @@ impl<'a> Burst<'a> {
     where
         'a: 's,
     {
-        let mut state =
-            State::new(host.domains, host.profile, host.load, self.allowed, self.tasks, self.marks);
-        if self.parent != Parent::Sleeps {
-            parent.add(self.origin, &mut state);
-        }
+        let mut state = State::new(host, self.allowed, self.tasks, self.marks);
+        self.add_parent(parent, &mut state);
         state
+    }
+
+    fn add_parent(&self, parent: Weight, state: &mut State<'_>) {
+        if self.parent != Parent::Sleeps {
+            parent.add(self.origin, state);
+        }
     }
 
     /// The places that are taken before the first placement: the parent's if it is one of the tasks.
@@ -235,6 +240,43 @@ pub struct Determined {
     pub node: bool,
     /// Its package.
     pub package: bool,
+}
+
+/// What is left determined once other CPUs are met.
+struct Doubt<'a> {
+    topology: &'a Topology,
+    /// The CPU of the central run.
+    cpu: Cpu,
+    determined: Determined,
+}
+
+impl<'a> Doubt<'a> {
+    fn new(topology: &'a Topology, cpu: Cpu) -> Self {
+        let determined = Determined { cpu: true, llc: true, node: true, package: true };
+        Self { topology, cpu, determined }
+    }
+
+    fn span(&self, level: Level) -> Option<&'a CpuSet> {
+        self.topology.span(level, self.cpu)
+    }
+}
+
+impl Visitor for Doubt<'_> {
+    fn reach(&mut self, cpu: Cpu) {
+        let inside = |level: Level| self.span(level).is_some_and(|span| span.contains(cpu));
+        self.determined = Determined {
+            cpu: self.determined.cpu && cpu == self.cpu,
+            llc: self.determined.llc && inside(Level::Llc),
+            node: self.determined.node && inside(Level::Node),
+            package: self.determined.package && inside(Level::Package),
+        };
+    }
+
+    fn enters(&self, span: &CpuSet) -> bool {
+        let Determined { cpu, llc, node, package } = self.determined;
+        let leaves = |level: Level| self.span(level).is_none_or(|own| !span.is_subset(own));
+        cpu || llc && leaves(Level::Llc) || node && leaves(Level::Node) || package && leaves(Level::Package)
+    }
 }
 
 /// Where one task goes.
@@ -327,25 +369,20 @@ pub fn predict(host: Host<'_>, burst: &Burst<'_>) -> Prediction {
         return Prediction { origin: burst.origin, tasks, tally: burst.tally(host, &places) };
     }
     let (walk, mut state) = (burst.walk(), burst.start(host, burst.parent_weight));
-    let everywhere = host.topology.online();
     let certain = Determined { cpu: true, llc: true, node: true, package: true };
     let mut tasks: Vec<Placed> =
         burst.placed_at_start().into_iter().map(|cpu| Placed { cpu, determined: certain }).collect();
     for index in 0..burst.placements() as usize {
-        let examined = index < EXAMINED;
-        let open =
-            if examined { walk.outcomes(&mut state, Open::default(), |_, _| {}) } else { everywhere.clone() };
         let cpu = walk.place(&mut state);
-        let inside = |level: Level| host.topology.span(level, cpu).is_some_and(|span| open.is_subset(span));
-        let determined = Determined {
-            cpu: open == CpuSet::from(cpu),
-            llc: inside(Level::Llc),
-            node: inside(Level::Node),
-            package: inside(Level::Package),
-        };
+        let mut doubt = Doubt::new(host.topology, cpu);
+        if index < EXAMINED {
+            walk.visit(&mut state, Open::default(), &mut doubt);
+        } else {
+            host.topology.online().iter().for_each(|other| doubt.reach(other));
+        }
         burst.children.start_on(cpu, &mut state);
         state.advance(burst.gap);
-        tasks.push(Placed { cpu, determined });
+        tasks.push(Placed { cpu, determined: doubt.determined });
     }
     let places: Vec<Cpu> = tasks.iter().map(|task| task.cpu).collect();
     Prediction { origin: burst.origin, tasks, tally: burst.tally(host, &places) }

@@ -1,10 +1,8 @@
 //! Where the parent may be.
 
-use super::{
-    Burst, Explored, Host, Markable, Marks, Run, Search, Symmetry, explore, state::State, symmetry::Told,
-};
+use super::{Burst, Explored, Host, Markable, Marks, Outset, Run, Search, Symmetry};
 use crate::cpuset::{Cpu, CpuSet};
-use std::{cmp::Reverse, collections::HashMap};
+use std::cmp::Reverse;
 
 /// The most runs that an outlook follows at a time.
 const MAX_RUNS: u32 = 64;
@@ -28,19 +26,7 @@ impl From<Cpu> for Origin {
 /// One CPU of every class that could hold the parent of a burst, whatever `burst.origin` says: the parent has the mask
 /// too, so it is on one of the allowed CPUs. By lowest CPU.
 pub fn origins(host: Host<'_>, symmetry: &Symmetry, burst: &Burst<'_>) -> Vec<Origin> {
-    let allowed = burst.allowed;
-    let state = State::new(host.domains, host.profile, host.load, allowed, 0, Marks::Never);
-    let picture = symmetry.picture(&state, burst.told());
-    let mut known: HashMap<u64, usize> = HashMap::new();
-    let mut origins: Vec<Origin> = Vec::new();
-    for cpu in allowed {
-        let index = *known.entry(picture.class(cpu)).or_insert_with(|| {
-            origins.push(Origin { cpu, class: CpuSet::new() });
-            origins.len() - 1
-        });
-        origins[index].class.insert(cpu);
-    }
-    origins
+    Outset::new(host, symmetry, burst).origins()
 }
 
 /// What becomes of a burst from one class of origins.
@@ -60,21 +46,22 @@ pub struct Outlook {
 
 impl Outlook {
     /// What becomes of a burst from its origin.
-    fn new(host: Host<'_>, symmetry: &Symmetry, burst: &Burst<'_>, origin: Origin, looks: u64) -> Self {
+    fn new(outset: &Outset<'_>, burst: &Burst<'_>, origin: Origin, looks: u64) -> Self {
+        let host = outset.host;
         let burst = Burst { origin: origin.cpu, ..*burst };
         let search =
             Search { marks: Markable::None, weights: false, stop_at_pile_up: false, runs: MAX_RUNS, looks };
         let marked = |marks| if burst.marks_open { marks } else { burst.marks };
         let end = |burst: Burst<'_>| Run::central(host, &burst);
         Self {
-            origin,
             central: end(burst),
             ends: [
                 end(burst.frozen()),
                 end(Burst { marks: marked(Marks::Expected), ..burst }),
                 end(Burst { marks: marked(Marks::AtOnce), ..burst }),
             ],
-            explored: explore(host, &burst.frozen(), symmetry, search),
+            explored: outset.explore(origin.cpu, search),
+            origin,
         }
     }
 
@@ -115,15 +102,10 @@ pub fn outlooks(
     looks: u64,
 ) -> Vec<Outlook> {
     let share = looks / (origins.len() as u64).max(1);
-    let outlook = |origin: Origin| Outlook::new(host, symmetry, burst, origin, share);
+    let outset = Outset::new(host, symmetry, &burst.frozen());
+    let outlook = |origin: Origin| Outlook::new(&outset, burst, origin, share);
     let mut outlooks: Vec<Outlook> = origins.into_iter().map(outlook).collect();
     // Stable: of equally bad ones the lowest CPU first.
     outlooks.sort_by_key(|outlook| Reverse(outlook.severity()));
     outlooks
-}
-
-/// Equal for masks that are mirror images of each other, with what runs everywhere.
-pub fn look(host: Host<'_>, symmetry: &Symmetry, allowed: &CpuSet) -> u64 {
-    let state = State::new(host.domains, host.profile, host.load, allowed, 0, Marks::Never);
-    symmetry.picture(&state, Told::default()).key()
 }

@@ -16,7 +16,7 @@ pub struct Replay<'a>(State<'a>);
 impl<'a> Replay<'a> {
     /// Before the first task, for tasks that may use `allowed`.
     pub fn new(host: Host<'a>, allowed: &'a CpuSet) -> Self {
-        Self(State::new(host.domains, host.profile, host.load, allowed, 0, Marks::Never))
+        Self(State::new(host, allowed, 0, Marks::Never))
     }
 
     /// Lets time pass, in microseconds.
@@ -38,6 +38,8 @@ impl<'a> Replay<'a> {
     /// takes and whichever groups are marked; with `weights` for however long the tasks may have run.
     pub fn choices(&mut self, origin: Cpu, marks: Markable, weights: bool) -> CpuSet {
         let walk = Walk { origin, entry: Entry::Fork, task: Task::default(), idle: &[] };
-        walk.outcomes(&mut self.0, Open { marks, weights, ring_order: false }, |_, _| {})
+        let mut outcomes = CpuSet::new();
+        walk.visit(&mut self.0, Open { marks, weights, ring_order: false }, &mut outcomes);
+        outcomes
     }
 }

@@ -1,6 +1,7 @@
 //! What the kernel's counters say at one moment of a burst: per CPU and, kept up to date task by task, per group.
 
 use super::{
+    Host,
     clock::{Clock, Lack},
     mark::{MarkBoard, Markable, Marks},
     queue::{Queue, full},
@@ -67,6 +68,19 @@ impl GroupStats {
     }
 }
 
+/// 64 CPUs, one bit each.
+#[derive(Debug, Clone, Copy, Default)]
+struct Word {
+    /// Those that have a queue of their own.
+    known: u64,
+    /// Those that run nothing.
+    idle: u64,
+    /// Those with two tasks or more.
+    crowded: u64,
+    /// Those that had them before the burst.
+    crowded_before: u64,
+}
+
 /// How much a group draws load balancing; larger is busier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pull {
@@ -84,15 +98,10 @@ pub(crate) struct State<'a> {
     allowed: &'a CpuSet,
     /// Those of the CPUs of which anything is known; the others run nothing.
     queues: Sparse<Queue>,
-    /// CPUs that have one, one bit each.
-    known: Vec<u64>,
-    /// CPUs that run nothing.
-    idle: Vec<u64>,
-    /// CPUs with two tasks or more, and how many there are.
-    crowded: Vec<u64>,
+    /// What is asked of many CPUs at a time, by words of 64.
+    words: Vec<Word>,
+    /// CPUs with two tasks or more.
     crowds: u32,
-    /// Those that had them before the burst.
-    crowded_before: Vec<u64>,
     /// Of the groups that were looked at.
     groups: Sparse<GroupStats>,
     clock: Clock,
@@ -103,14 +112,8 @@ pub(crate) struct State<'a> {
 
 impl<'a> State<'a> {
     /// The counters before the first of so many tasks, which may use `allowed`.
-    pub(crate) fn new(
-        domains: &'a Domains,
-        profile: &'a Profile,
-        load: &'a Load,
-        allowed: &'a CpuSet,
-        tasks: u32,
-        marks: Marks,
-    ) -> Self {
+    pub(crate) fn new(host: Host<'a>, allowed: &'a CpuSet, tasks: u32, marks: Marks) -> Self {
+        let Host { domains, profile, load, .. } = host;
         let limit = domains.cpu_limit();
         let words = limit.div_ceil(64);
         let groups = domains.groups().len();
@@ -122,11 +125,8 @@ impl<'a> State<'a> {
             load,
             allowed,
             queues: Sparse::new(limit, room),
-            known: vec![0; words],
-            idle: vec![u64::MAX; words],
-            crowded: vec![0; words],
+            words: vec![Word { idle: u64::MAX, ..Word::default() }; words],
             crowds: 0,
-            crowded_before: Vec::new(),
             groups: Sparse::new(groups, 64 + 4 * room),
             clock: Clock::default(),
             board: MarkBoard::new(marks, groups),
@@ -140,7 +140,9 @@ impl<'a> State<'a> {
             queue.know(state.clock, known.load, known.util, known.runnable);
             state.keep(cpu, queue);
         }
-        state.crowded_before = state.crowded.clone();
+        for word in &mut state.words {
+            word.crowded_before = word.crowded;
+        }
         state
     }
 
@@ -277,12 +279,13 @@ impl<'a> State<'a> {
                 busiest = Some((pull, group));
             }
         }
-        let Some((pull, busy)) = busiest.filter(|&(_, group)| self.has(group, |i| self.crowded[i])) else {
+        let Some((pull, busy)) = busiest.filter(|&(_, group)| self.has(group, |i| self.words[i].crowded))
+        else {
             return false;
         };
         let evens_tasks = self.domains.group_weight(busy) == 1 || self.domains.prefers_siblings(busy);
         domain.ring.iter().filter(|&&group| group != busy).any(|&group| {
-            let refused = self.has(group, |i| self.idle[i] & !self.allowed.word(i));
+            let refused = self.has(group, |i| self.words[i].idle & !self.allowed.word(i));
             let stats = self.stats(group);
             let ahead = if evens_tasks {
                 pull.tasks.saturating_sub(stats.all_tasks)
@@ -312,12 +315,13 @@ impl<'a> State<'a> {
     /// Puts down what a queue has become.
     fn keep(&mut self, cpu: Cpu, queue: Queue) {
         self.queues.set(cpu.index(), queue);
-        let (word, bit) = (cpu.index() / 64, 1 << (cpu.index() % 64));
-        self.known[word] |= bit;
-        let was_crowded = self.crowded[word] & bit != 0;
-        self.idle[word] = if queue.tasks == 0 { self.idle[word] | bit } else { self.idle[word] & !bit };
+        let bit = 1 << (cpu.index() % 64);
+        let word = &mut self.words[cpu.index() / 64];
+        let was_crowded = word.crowded & bit != 0;
+        word.known |= bit;
+        word.idle = if queue.tasks == 0 { word.idle | bit } else { word.idle & !bit };
         if (queue.tasks > 1) != was_crowded {
-            self.crowded[word] ^= bit;
+            word.crowded ^= bit;
             self.crowds = if was_crowded { self.crowds - 1 } else { self.crowds + 1 };
         }
     }
@@ -356,10 +360,10 @@ impl<'a> State<'a> {
         for (index, word) in cpus.words() {
             let allowed = word & self.allowed.word(index);
             stats.allowed += allowed.count_ones();
-            stats.all_idle += (word & self.idle[index]).count_ones();
+            stats.all_idle += (word & self.words[index].idle).count_ones();
             let counted = if all { word } else { allowed };
-            stats.idle += (counted & !self.known[index]).count_ones();
-            for cpu in cpuset::cpus_of_word(index, word & self.known[index]) {
+            stats.idle += (counted & !self.words[index].known).count_ones();
+            for cpu in cpuset::cpus_of_word(index, word & self.words[index].known) {
                 let queue = self.queue(cpu);
                 stats.all_tasks += queue.tasks;
                 if self.counts(cpu) {
@@ -385,7 +389,7 @@ impl<'a> State<'a> {
 
     /// The idle CPUs of a group that the tasks may use, ascending.
     pub(crate) fn idle_allowed_in(&self, group: u32) -> impl Iterator<Item = Cpu> {
-        self.cpus_where(group, |index| self.idle[index])
+        self.cpus_where(group, |index| self.words[index].idle)
     }
 
     /// The allowed CPUs of a group whose bits are set in the words that `keep` gives.
@@ -406,10 +410,11 @@ impl<'a> State<'a> {
         }
         let (mut crowded, mut crowded_before, mut idle, mut idle_outside) = (0, 0, 0, 0);
         for (i, word) in self.domains.groups()[group as usize].words() {
-            crowded |= word & self.crowded[i];
-            crowded_before |= word & self.crowded_before[i];
-            idle |= word & self.idle[i];
-            idle_outside |= word & self.idle[i] & !self.allowed.word(i);
+            let of = self.words[i];
+            crowded |= word & of.crowded;
+            crowded_before |= word & of.crowded_before;
+            idle |= word & of.idle;
+            idle_outside |= word & of.idle & !self.allowed.word(i);
         }
         (crowded != 0 && idle_outside != 0) || (crowded_before != 0 && idle != 0)
     }

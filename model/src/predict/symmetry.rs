@@ -4,7 +4,7 @@
 //! with the same tasks everywhere along them, lead to the same future. Nodes stand for each other only where their
 //! distances to all others are the same; packages never do.
 
-use super::{IdleCpu, state::State};
+use super::{IdleCpu, queue::Queue, state::State, walk::Visitor};
 use crate::{
     cpuset::{Cpu, CpuSet},
     domains::{Domains, Kind},
@@ -98,14 +98,21 @@ impl Symmetry {
             told,
             leaves: vec![0; self.above_cpu.len()],
             sums: vec![0; self.above.len()],
+            keys: vec![0; self.above.len()],
         };
-        // Narrower spans come later: from the last on, each is complete when the wider one takes it in.
-        for (span, &above) in self.above.iter().enumerate().skip(1).rev() {
-            let empty = picture.of_span(span);
-            picture.sums[above as usize] = picture.sums[above as usize].wrapping_add(empty);
+        for (cpu, &above) in (0..=u16::MAX).map(Cpu::from).zip(&self.above_cpu) {
+            let leaf = picture.leaf(state, cpu);
+            picture.leaves[cpu.index()] = leaf;
+            picture.sums[above as usize] = picture.sums[above as usize].wrapping_add(leaf);
         }
-        for cpu in (0..=u16::MAX).map(Cpu::from).take(self.above_cpu.len()) {
-            picture.update(state, cpu);
+        // Narrower spans come later: from the last on, each is complete when the wider one takes it in.
+        for span in (0..self.above.len()).rev() {
+            let key = mix(&[self.label[span], picture.sums[span]]);
+            picture.keys[span] = key;
+            if span > 0 {
+                let above = self.above[span] as usize;
+                picture.sums[above] = picture.sums[above].wrapping_add(key);
+            }
         }
         picture
     }
@@ -139,14 +146,26 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Equal for CPUs of which the same is told.
-    fn of(&self, state: &State<'_>, cpu: Cpu) -> [u64; 3] {
+    /// Equal for CPUs of which the same is told, and on which the same runs.
+    fn of(&self, state: &State<'_>, cpu: Cpu) -> u64 {
         let is_origin = u64::from(self.origin == Some(cpu));
         let preferred = self.preferred_node.is_some() && state.domains.node_index(cpu) == self.preferred_node;
         let allowed = u64::from(state.allowed().contains(cpu));
+        let flags = allowed << 2 | u64::from(preferred) << 1 | is_origin;
         let idle = self.idle.get(cpu.index()).copied().unwrap_or_default();
-        let latency = idle.exit_latency.map_or(0, |latency| u64::from(latency) + 1);
-        [allowed << 2 | u64::from(preferred) << 1 | is_origin, latency, idle.idle_stamp]
+        let (queue, asleep) = (state.queue(cpu), state.asleep(cpu));
+        if (idle, asleep, queue) == (IdleCpu::default(), 0, Queue::default()) {
+            return flags;
+        }
+        mix(&[
+            flags,
+            idle.exit_latency.map_or(0, |latency| u64::from(latency) + 1),
+            idle.idle_stamp,
+            u64::from(queue.tasks) << 32 | u64::from(queue.load),
+            queue.util_lack.cast_unsigned(),
+            queue.runnable_lack.cast_unsigned(),
+            u64::from(asleep),
+        ])
     }
 }
 
@@ -156,47 +175,47 @@ impl Told<'_> {
 pub(super) struct Picture<'a> {
     tree: &'a Symmetry,
     told: Told<'a>,
+    /// Of each CPU, what it is and what runs there.
     leaves: Vec<u64>,
+    /// Of each span, the sum over what is right below it, and what that makes of the span.
     sums: Vec<u64>,
+    keys: Vec<u64>,
 }
 
 impl Picture<'_> {
+    /// Says where the parent is.
+    pub(super) fn set_origin(&mut self, state: &State<'_>, origin: Cpu) {
+        self.told.origin = Some(origin);
+        self.update(state, origin);
+    }
+
     /// Takes in what runs on the CPU now.
     pub(super) fn update(&mut self, state: &State<'_>, cpu: Cpu) {
-        let queue = state.queue(cpu);
-        let index = cpu.index();
-        let [flags, latency, stamp] = self.told.of(state, cpu);
-        let leaf = mix(&[
-            self.tree.cpu_label[index],
-            flags,
-            latency,
-            stamp,
-            u64::from(queue.tasks) << 32 | u64::from(queue.load),
-            queue.util_lack.cast_unsigned(),
-            queue.runnable_lack.cast_unsigned(),
-            u64::from(state.asleep(cpu)),
-        ]);
-        let mut span = self.tree.above_cpu[index] as usize;
-        let (mut before, mut after) = (self.leaves[index], leaf);
-        self.leaves[index] = leaf;
+        if cpu.index() >= self.leaves.len() {
+            return;
+        }
+        let leaf = self.leaf(state, cpu);
+        let mut span = self.tree.above_cpu[cpu.index()] as usize;
+        let mut before = std::mem::replace(&mut self.leaves[cpu.index()], leaf);
+        let mut after = leaf;
         loop {
-            let old = self.of_span(span);
             self.sums[span] = self.sums[span].wrapping_sub(before).wrapping_add(after);
+            let key = mix(&[self.tree.label[span], self.sums[span]]);
+            (before, after) = (std::mem::replace(&mut self.keys[span], key), key);
             if span == 0 {
                 break;
             }
-            (before, after) = (old, self.of_span(span));
             span = self.tree.above[span] as usize;
         }
     }
 
-    fn of_span(&self, span: usize) -> u64 {
-        mix(&[self.tree.label[span], self.sums[span]])
+    fn leaf(&self, state: &State<'_>, cpu: Cpu) -> u64 {
+        mix(&[self.tree.cpu_label[cpu.index()], self.told.of(state, cpu)])
     }
 
     /// Equal for states that are mirror images of each other.
     pub(super) fn key(&self) -> u64 {
-        self.of_span(0)
+        self.keys[0]
     }
 
     /// Equal for CPUs that are mirror images of each other.
@@ -204,7 +223,7 @@ impl Picture<'_> {
         let mut class = self.leaves[cpu.index()];
         let mut span = self.tree.above_cpu[cpu.index()] as usize;
         while span != 0 {
-            class = mix(&[class, self.of_span(span)]);
+            class = mix(&[class, self.keys[span]]);
             span = self.tree.above[span] as usize;
         }
         class
@@ -213,9 +232,16 @@ impl Picture<'_> {
     /// Keeps the lowest CPU of each class.
     pub(super) fn narrow(&self, cpus: &mut CpuSet) {
         let mut seen: Vec<u64> = Vec::new();
+        // Neighbours mostly stand in spans that are alike too: the way up is gone once for them.
+        let mut last = None;
         *cpus = cpus
             .iter()
             .filter(|&cpu| {
+                let span = self.tree.above_cpu[cpu.index()] as usize;
+                let near = (self.leaves[cpu.index()], self.keys[span], self.tree.above[span]);
+                if last.replace(near) == Some(near) {
+                    return false;
+                }
                 let class = self.class(cpu);
                 let new = !seen.contains(&class);
                 if new {
@@ -224,6 +250,22 @@ impl Picture<'_> {
                 new
             })
             .collect();
+    }
+}
+
+/// Collects one CPU of each class.
+pub(super) struct Narrowed<'a> {
+    pub(super) picture: &'a Picture<'a>,
+    pub(super) cpus: CpuSet,
+}
+
+impl Visitor for Narrowed<'_> {
+    fn reach(&mut self, cpu: Cpu) {
+        self.cpus.insert(cpu);
+    }
+
+    fn narrow(&self, cpus: &mut CpuSet) {
+        self.picture.narrow(cpus);
     }
 }
 

@@ -33,14 +33,15 @@ impl Tally {
         }
         let beside = |cpu: Cpu| u32::from(bounds.beside == Some(cpu));
         let all = |(&cpu, &tasks): (&Cpu, &u32)| tasks + load.taken(cpu) + beside(cpu);
-        let used: f64 = tasks_on.iter().map(|on| f64::from(*on.1) / f64::from(all(on))).sum();
-        let idle = |cpu: &Cpu| load.taken(*cpu) + beside(*cpu) == 0 && !tasks_on.contains_key(cpu);
+        let share: f64 = tasks_on.iter().map(|on| f64::from(*on.1) / f64::from(all(on))).sum();
+        let mut used = load.occupied();
+        used.extend(tasks_on.keys().copied().chain(bounds.beside));
         let fullest = tasks_on.iter().map(all).max().unwrap_or(0);
         Self {
             fullest,
             best: bounds.best,
-            idle_allowed: allowed.iter().filter(idle).collect(),
-            cpu_use: if places.is_empty() { 1.0 } else { used / places.len() as f64 },
+            idle_allowed: allowed.difference(&used),
+            cpu_use: if places.is_empty() { 1.0 } else { share / places.len() as f64 },
             pile_up: fullest > bounds.best,
             tasks_on: tasks_on.into_iter().collect(),
         }

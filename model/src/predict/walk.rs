@@ -81,6 +81,27 @@ pub(crate) enum NoWalk {
     Outside,
 }
 
+/// What is done with every CPU that a task may be put on.
+pub(crate) trait Visitor {
+    /// One of them.
+    fn reach(&mut self, cpu: Cpu);
+
+    /// Whether it matters which of these CPUs are.
+    fn enters(&self, _span: &CpuSet) -> bool {
+        true
+    }
+
+    /// Thins out CPUs that lead to the same for the visitor.
+    fn narrow(&self, _cpus: &mut CpuSet) {}
+}
+
+/// Collects them.
+impl Visitor for CpuSet {
+    fn reach(&mut self, cpu: Cpu) {
+        self.insert(cpu);
+    }
+}
+
 impl Walk<'_> {
     /// The CPU that the kernel puts the next task on.
     #[doc(alias = "select_task_rq_fair")]
@@ -177,22 +198,15 @@ impl Walk<'_> {
         self.entry == Entry::Exec && cpu == self.origin
     }
 
-    /// Every CPU that the next task may be put on, whichever of equally idle CPUs is taken, and whatever is open.
-    ///
-    /// `narrow` thins out CPUs that would lead to mirror images of each other.
-    pub(crate) fn outcomes(
-        &self,
-        state: &mut State<'_>,
-        what: Open,
-        narrow: impl Fn(&State<'_>, &mut CpuSet),
-    ) -> CpuSet {
+    /// Shows a visitor every CPU that the next task may be put on, whichever of equally idle CPUs is taken, and whatever
+    /// is open.
+    pub(crate) fn visit(&self, state: &mut State<'_>, what: Open, visitor: &mut impl Visitor) {
         let start = match self.start(state) {
             Ok(step) => step,
-            Err(NoWalk::OneAllowed(only)) => return CpuSet::from(only),
-            Err(NoWalk::NoDomain | NoWalk::Outside) => return CpuSet::from(self.land(state, self.origin)),
+            Err(NoWalk::OneAllowed(only)) => return visitor.reach(only),
+            Err(NoWalk::NoDomain | NoWalk::Outside) => return visitor.reach(self.land(state, self.origin)),
         };
-        let mut outcomes = CpuSet::new();
-        let mut seen: Vec<CpuSet> = Vec::new();
+        let mut seen: Vec<CpuSet> = vec![CpuSet::new(); start.levels + 1];
         let mut open = vec![start];
         while let Some(step) = open.pop() {
             if seen.len() <= step.levels {
@@ -202,10 +216,15 @@ impl Walk<'_> {
                 continue;
             }
             let Some(below) = step.levels.checked_sub(1) else {
-                outcomes.insert(self.land(state, step.cpu));
+                visitor.reach(self.land(state, step.cpu));
                 continue;
             };
             let domain = state.domains.view(state.domains.chain(step.cpu)[below]);
+            // From an allowed CPU the walk stays inside the domain.
+            let stays_inside = state.allowed().contains(step.cpu);
+            if stays_inside && !visitor.enters(&state.domains.groups()[domain.span as usize]) {
+                continue;
+            }
             state.look_at(domain);
             let choices = group_choices(state, domain, step.cpu, self.task, what);
             if choices.stay || !domain.balance_fork {
@@ -214,11 +233,10 @@ impl Walk<'_> {
             for &group in choices.groups.iter().filter(|_| domain.balance_fork) {
                 let mut cpus = self.cpu_choices(state, group, step.cpu);
                 state.note_looks(cpus.len());
-                narrow(state, &mut cpus);
+                visitor.narrow(&mut cpus);
                 open.extend(cpus.iter().map(|new| next(state, step, new, domain.weight)));
             }
         }
-        outcomes
     }
 
     /// Every CPU that [`Walk::pick_cpu`] may return; stamps and latencies decide only where they are given.
