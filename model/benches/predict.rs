@@ -31,6 +31,9 @@ fn main() {
         ("counters", || place(host.host(), &burst).len()),
         ("plain rescan", || host.oracle().place(&burst).len()),
     );
+    let mut oracle = host.oracle();
+    oracle.place(&burst);
+    println!("  the plain rescan reads {} CPUs a task", oracle.reads / u64::from(burst.tasks));
     let (wide, same) = (Bench::new(wide(), "v6.12"), cpus("0-175"));
     let wide_burst = Burst::forks(&same, 176, Cpu::from(0));
     pair(

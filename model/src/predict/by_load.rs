@@ -39,6 +39,21 @@ impl Margins {
         new.runnable < best.runnable + self.load && 100 * best.load > self.percent * new.load
     }
 
+    /// The best other group so far, once another is met: with the smallest runnable load so far beside its own average
+    /// load.
+    fn better(self, best: Option<Loaded>, new: Loaded) -> Loaded {
+        match best {
+            Some(best) if best.runnable <= new.runnable + self.load => {
+                if self.replaces_by_average(&new, &best) {
+                    Loaded { runnable: best.runnable, ..new }
+                } else {
+                    best
+                }
+            }
+            _ => new,
+        }
+    }
+
     /// Whether the task stays; `other` has the smallest runnable load of all and the chosen group's average load.
     fn decide(self, domain: View<'_>, local: Option<&Loaded>, other: &Loaded) -> Decision {
         let Some(local) = local else { return Reason::Outside.stay_if(false) };
@@ -78,17 +93,7 @@ impl Survey {
 
     /// The best other group in ring order, with the smallest runnable load that was met beside its own average load.
     pub(crate) fn best(&self, margins: Margins) -> Option<Loaded> {
-        let mut others = self.others.iter();
-        let first = *others.next()?;
-        Some(others.fold(first, |best, new| {
-            if best.runnable > new.runnable + margins.load {
-                *new
-            } else if margins.replaces_by_average(new, &best) {
-                Loaded { runnable: best.runnable, ..*new }
-            } else {
-                best
-            }
-        }))
+        self.others.iter().fold(None, |best, new| Some(margins.better(best, *new)))
     }
 
     /// For an exec: whether spare capacity decides, and for which group. Ties go to the first in ring order.
@@ -130,13 +135,20 @@ fn most_spare(state: &State<'_>, group: u32) -> u32 {
 
 /// The group to go to, or `None` to stay where `cpu` is.
 pub(super) fn pick(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Option<u32> {
-    let survey = Survey::new(state, domain, cpu);
     let margins = Margins::new(domain);
-    if let Some(BySpare { decision, groups, .. }) = survey.by_spare(state, margins, task) {
-        return groups.first().copied().filter(|_| !decision.stay);
+    if task.exec_util.is_some() {
+        let by_spare = Survey::new(state, domain, cpu).by_spare(state, margins, task);
+        if let Some(BySpare { decision, groups, .. }) = by_spare {
+            return groups.first().copied().filter(|_| !decision.stay);
+        }
     }
-    let best = survey.best(margins)?;
-    (!margins.decide(domain, survey.local.as_ref(), &best).stay).then_some(best.group)
+    let (mut local, mut best) = (None, None);
+    for (candidate, is_local) in candidates(state, domain, cpu) {
+        let loaded = Loaded::new(candidate.group, candidate.stats);
+        if is_local { local = Some(loaded) } else { best = Some(margins.better(best, loaded)) }
+    }
+    let best = best?;
+    (!margins.decide(domain, local.as_ref(), &best).stay).then_some(best.group)
 }
 
 /// Every group that may be picked. Loads have blocked shares that user space does not see, and mirror images have other

@@ -127,7 +127,7 @@ impl<'a> State<'a> {
             queues: Sparse::new(limit, room),
             words: vec![Word { idle: u64::MAX, ..Word::default() }; words],
             crowds: 0,
-            groups: Sparse::new(groups, 64 + 4 * room),
+            groups: Sparse::new(groups, 4 * (domains.widest() + room)),
             clock: Clock::default(),
             board: MarkBoard::new(marks, groups),
             looks: 0,

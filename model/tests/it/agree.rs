@@ -111,7 +111,7 @@ proptest! {
             preferred_node: *preferred_node,
             ..Burst::forks(&case.mask, case.tasks, case.origin)
         };
-        let oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
+        let mut oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
         prop_assert_eq!(place(bench.host(), &burst), oracle.place(&burst));
     }
 }

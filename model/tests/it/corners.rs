@@ -172,7 +172,7 @@ fn overlapping_groups() {
             let allowed: CpuSet = topology.online().iter().step_by(3).collect();
             for origin in topology.online().iter().step_by(step) {
                 let burst = Burst::forks(&allowed, 40, origin);
-                let oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
+                let mut oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
                 assert_eq!(
                     place(bench.host(), &burst),
                     oracle.place(&burst),
@@ -220,7 +220,7 @@ fn asymmetric_distances_give_nodes_levels_of_their_own() {
     let every = cpus("0-5");
     for origin in 0..6 {
         let burst = Burst::forks(&every, 9, cpu(origin));
-        let oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
+        let mut oracle = Oracle::new(&bench.topology, &bench.domains, &bench.profile, &bench.load);
         assert_eq!(place(bench.host(), &burst), oracle.place(&burst), "from {origin}");
     }
 }

@@ -4,6 +4,7 @@
 
 mod advice;
 mod agree;
+mod allocations;
 mod bursts;
 mod cases;
 mod corners;

@@ -63,6 +63,8 @@ pub(crate) struct Oracle<'a> {
     pub(crate) domains: &'a Domains,
     pub(crate) profile: &'a Profile,
     cells: Vec<Cell>,
+    /// How many CPUs were read, each time that one was.
+    pub(crate) reads: u64,
 }
 
 impl<'a> Oracle<'a> {
@@ -81,11 +83,11 @@ impl<'a> Oracle<'a> {
             cell.util = known.util.map_or(cell.util, u64::from);
             cell.runnable = known.runnable.map_or(cell.runnable, u64::from);
         }
-        Self { topology, domains, profile, cells }
+        Self { topology, domains, profile, cells, reads: 0 }
     }
 
     /// The CPU of each task.
-    pub(crate) fn place(mut self, burst: &Burst<'_>) -> Vec<Cpu> {
+    pub(crate) fn place(&mut self, burst: &Burst<'_>) -> Vec<Cpu> {
         let mut places = Vec::new();
         if burst.parent != Parent::Sleeps {
             let cell = &mut self.cells[burst.origin.index()];
@@ -108,7 +110,7 @@ impl<'a> Oracle<'a> {
         places
     }
 
-    fn next(&self, burst: &Burst<'_>) -> Cpu {
+    fn next(&mut self, burst: &Burst<'_>) -> Cpu {
         if burst.allowed.len() == 1 {
             return burst.allowed.first().unwrap();
         }
@@ -137,9 +139,10 @@ impl<'a> Oracle<'a> {
             .unwrap()
     }
 
-    fn see(&self, group: &CpuSet, allowed: &CpuSet) -> Seen {
+    fn see(&mut self, group: &CpuSet, allowed: &CpuSet) -> Seen {
         let inside = group.intersection(allowed);
         let counted = if self.profile.stats == StatsRule::All { group } else { &inside };
+        self.reads += counted.len() as u64;
         let sum = |of: fn(&Cell) -> u64| counted.iter().map(|cpu| of(&self.cells[cpu.index()])).sum();
         let whole = if self.profile.stats == StatsRule::AllowedWhole { &inside } else { group };
         Seen {
@@ -154,7 +157,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// v5.3 and v5.4.
-    fn group_by_load<'d>(&self, domain: Domain<'d>, cpu: Cpu, burst: &Burst<'_>) -> Option<&'d CpuSet> {
+    fn group_by_load<'d>(&mut self, domain: Domain<'d>, cpu: Cpu, burst: &Burst<'_>) -> Option<&'d CpuSet> {
         let (margin, scale) =
             (1024 * (domain.imbalance_pct() - 100) / 100, 100 + (domain.imbalance_pct() - 100) / 2);
         let (margin, scale) = (u64::from(margin), u64::from(scale));
@@ -208,7 +211,7 @@ impl<'a> Oracle<'a> {
         idlest
     }
 
-    fn group<'d>(&self, domain: Domain<'d>, cpu: Cpu, burst: &Burst<'_>) -> Option<&'d CpuSet> {
+    fn group<'d>(&mut self, domain: Domain<'d>, cpu: Cpu, burst: &Burst<'_>) -> Option<&'d CpuSet> {
         let allowed = burst.allowed;
         let pct = u64::from(domain.imbalance_pct());
         let kind = |seen: &Seen| {
