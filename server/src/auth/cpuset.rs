@@ -1,8 +1,8 @@
 //! The CPUs that a caller may use itself, from the cpuset of its cgroup.
 
-use super::{Peer, Process};
+use super::{Peer, process};
 use crate::convert::Failure;
-use berth_model::cpuset::CpuSet;
+use berth_model::{cpuset::CpuSet, hold::Process};
 use std::{
     fs,
     path::{Component, Path, PathBuf},
@@ -25,13 +25,13 @@ pub(crate) fn effective_cpuset(peer: &Peer) -> Result<Option<CpuSet>, Failure> {
 /// The effective cpuset of a process, as its cgroup has it; where that cannot be found, such as from inside a container
 /// that does not see the cgroup, the CPUs of its affinity mask, which are always among them. None if it has ended.
 fn of_process(process: Process, root: &Path) -> Option<CpuSet> {
-    let cgroups = process.file("cgroup")?;
+    let cgroups = process::file(process, "cgroup")?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
     let files = files(&cgroups, &mounts);
     let of_cgroup = files.iter().find_map(|file| cpulist(&fs::read_to_string(file).ok()?));
-    let cpus = of_cgroup.or_else(|| of_affinity(&process.file("status")?));
+    let cpus = of_cgroup.or_else(|| of_affinity(&process::file(process, "status")?));
     // What was read of the cgroup is its own if it is alive still.
-    cpus.filter(|_| process.is_alive())
+    cpus.filter(|_| process::lives(process))
 }
 
 fn of_affinity(status: &str) -> Option<CpuSet> {
@@ -114,9 +114,9 @@ mod tests {
     /// Of this very process: what its cgroup says holds what its affinity mask says.
     #[test]
     fn this_process_has_one() {
-        let process = Process::with_pid(std::process::id()).unwrap();
+        let process = process::of_host(std::process::id()).unwrap();
         let cpus = of_process(process, Path::new("/")).unwrap();
-        let own = of_affinity(&process.file("status").unwrap()).unwrap();
+        let own = of_affinity(&process::file(process, "status").unwrap()).unwrap();
         assert!(own.is_subset(&cpus), "{own} in {cpus}");
         let earlier = Process { start_time: process.start_time - 1, ..process };
         assert_eq!(of_process(earlier, Path::new("/")), None);
@@ -125,9 +125,10 @@ mod tests {
     /// A process in a cgroup of its own that has one CPU.
     #[test]
     fn a_cgroup_bounds_its_processes() {
-        let this = Process::with_pid(std::process::id()).unwrap();
+        let this = process::of_host(std::process::id()).unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let own = files(&this.file("cgroup").unwrap(), &mounts).into_iter().find(|file| file.exists());
+        let own =
+            files(&process::file(this, "cgroup").unwrap(), &mounts).into_iter().find(|file| file.exists());
         let all = of_process(this, Path::new("/")).unwrap();
         let Some(own) = own else { return eprintln!("skipped: no cpuset is mounted") };
         let cgroup = own.with_file_name(format!("berth-test-{}", std::process::id()));
@@ -144,7 +145,7 @@ mod tests {
         }
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let moved = fs::write(cgroup.join("cgroup.procs"), sleeper.id().to_string());
-        let process = Process::with_pid(sleeper.id()).unwrap();
+        let process = process::of_host(sleeper.id()).unwrap();
         let cpus = of_process(process, Path::new("/"));
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();

@@ -21,7 +21,6 @@ mod roles;
 pub(crate) use cpuset::effective_cpuset;
 pub(crate) use origin::Origin;
 pub(crate) use peer::{Key, Peer};
-pub(crate) use process::Process;
 pub(crate) use quotas::Held;
 pub use quotas::Quotas;
 pub(crate) use role::Role;

@@ -1,7 +1,8 @@
 //! Who is at the other end of a connection.
 
-use super::{Process, certificate};
+use super::{certificate, process};
 use crate::listen::Presence;
+use berth_model::hold::Process;
 use rustix::net::UCred;
 use std::{
     fmt,
@@ -50,8 +51,8 @@ impl Origin {
         let uid = peer.uid.as_raw();
         let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok();
         // Its group list counts only while the process is still that user's.
-        let seen = pid.and_then(Process::with_pid).and_then(|process| {
-            let credentials = process.credentials()?;
+        let seen = pid.and_then(process::of_host).and_then(|process| {
+            let credentials = process::credentials(process)?;
             (credentials.effective_uid == uid).then_some((process, credentials.groups))
         });
         let mut gids = vec![peer.gid.as_raw()];

@@ -1,11 +1,12 @@
 //! The caller of a request.
 
 use super::{
-    Origin, Process, Role,
+    Origin, Role,
     origin::{Identity, NOWHERE},
     roles::{Grant, grant},
 };
 use crate::{config::Roles, convert::Failure};
+use berth_model::hold::Process;
 use std::{fmt, net::IpAddr, sync::Arc};
 use tonic::Request;
 

@@ -1,53 +1,42 @@
-//! What `/proc/PID/stat` says of a process.
+//! Processes of the host, each told from a later one that has its number.
 
+use super::load::task::Task;
+use berth_model::hold::Process;
 use std::{fs, path::Path};
 
-/// What is needed of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
-    /// Its state, such as `S`.
-    pub state: char,
-    /// How many threads it has.
-    pub threads: u32,
-    /// When it was started, in clock ticks after boot: tells it from a later process with its pid.
-    pub start_time: u64,
+/// The process that has this pid now, below `root`, which is `/` but in tests. Nothing if there is none, or it has ended.
+pub fn with_pid(root: &Path, pid: u32) -> Option<Process> {
+    let first = Task::parse(&fs::read(root.join(format!("proc/{pid}/stat"))).ok()?)?;
+    // An ended process keeps its entry until its parent has taken note. One whose first thread has ended still runs as
+    // long as it has others.
+    let is_alive = !first.is_dead || first.threads > 1;
+    is_alive.then_some(Process { pid, start_time: first.start_time })
 }
 
-impl Stat {
-    /// Reads it below `root`, which is `/` but in tests. Nothing if there is no such process.
-    pub fn read(root: &Path, pid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(root.join(format!("proc/{pid}/stat"))).ok()?)
-    }
-
-    /// The second field, the name, may itself hold spaces and parentheses.
-    fn parse(stat: &str) -> Option<Self> {
-        let (_, after_name) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3).copied();
-        Some(Self {
-            state: field(3)?.chars().next()?,
-            threads: field(20)?.parse().ok()?,
-            start_time: field(22)?.parse().ok()?,
-        })
-    }
-
-    /// Whether any thread of it is left to run: one that has died stays until its parent asks how.
-    pub fn is_alive(&self) -> bool {
-        !(matches!(self.state, 'Z' | 'X') && self.threads <= 1)
-    }
+/// Whether it still runs.
+pub fn is_alive(root: &Path, process: Process) -> bool {
+    with_pid(root, process.pid) == Some(process)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
-    fn names_do_not_mislead() {
-        let stat =
-            |state| format!("12 (a) 7 (b c) {state} 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1 18 4711 20");
-        let expected = Stat { state: 'S', threads: 1, start_time: 4711 };
-        assert_eq!(Stat::parse(&stat("S")), Some(expected));
-        assert!(expected.is_alive() && !Stat::parse(&stat("Z")).unwrap().is_alive());
-        assert_eq!(Stat::parse("12 (cut"), None);
+    fn a_process_and_its_end() {
+        let root = Path::new("/");
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = with_pid(root, child.id()).unwrap();
+        let later = Process { start_time: process.start_time + 1, ..process };
+        assert!(is_alive(root, process) && !is_alive(root, later));
+        child.kill().unwrap();
+        // Ended as soon as it is killed, although nobody has waited for it: it is a zombie then.
+        while is_alive(root, process) {
+            std::thread::yield_now();
+        }
+        assert!(Path::new(&format!("/proc/{}", child.id())).exists());
+        child.wait().unwrap();
+        assert_eq!(with_pid(root, child.id()), None);
     }
 }

@@ -26,8 +26,7 @@ impl Owners {
 
     /// The process that has this pid now.
     pub(crate) fn process(&self, pid: u32) -> Option<Process> {
-        let stat = process::Stat::read(&self.root, pid)?;
-        stat.is_alive().then_some(Process { pid, start_time: stat.start_time })
+        process::with_pid(&self.root, pid)
     }
 
     /// Whether there is such a cgroup, if the path can be one.
@@ -38,7 +37,7 @@ impl Owners {
     fn lives(&self, owner: &Owner) -> bool {
         match owner {
             Owner::Lease => true,
-            Owner::Process(process) => self.process(process.pid) == Some(*process),
+            Owner::Process(process) => process::is_alive(&self.root, *process),
             Owner::Cgroup(path) => self.folders(path).iter().any(|folder| is_populated(folder)),
         }
     }

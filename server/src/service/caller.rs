@@ -113,8 +113,7 @@ impl Known for Caller {
     }
 
     fn caller(&self) -> Option<Process> {
-        let process = self.peer.process()?;
-        Some(Process { pid: process.pid, start_time: process.start_time })
+        self.peer.process()
     }
 
     fn has_cgroup(&self, path: &str) -> bool {

@@ -46,7 +46,7 @@ pub fn look(root: &Path, scan: &Scan, online: &CpuSet) -> CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingest::load::owners::Process;
+    use berth_model::hold::Process;
 
     /// Runnable tasks, each with its process, CPU and mask; process 2 is the kernel's.
     fn crowded(tasks: &[(u32, u16, &str)]) -> String {

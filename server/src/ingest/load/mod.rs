@@ -6,13 +6,11 @@
 //! * [`pinned`]: which of them may not run everywhere.
 //! * [`crowd`]: whether pinned tasks wait while CPUs are idle.
 //! * [`task`]: one thread's line, which it is read from.
-//! * [`owners`]: where the threads of one process or cgroup are, for whoever waits for them.
 //!
 //! Parsing is pure; each reading is a handful of small files below a root that is `/` but in tests.
 
 pub mod crowd;
 pub mod debug;
-pub mod owners;
 pub mod pinned;
 pub mod scan;
 mod settings;

@@ -125,7 +125,8 @@ fn mask(status: &[u8]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingest::load::{owners::Process, scan::Runnable};
+    use crate::ingest::load::scan::Runnable;
+    use berth_model::hold::Process;
 
     #[test]
     fn tasks_by_their_masks() {

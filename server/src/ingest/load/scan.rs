@@ -4,8 +4,8 @@
 //! by thread: the kernel adds their times up faster than it tells of each. What can be missed is a thread that has
 //! run for less than one clock tick (10 ms) since.
 
-use super::{owners::Process, task::Task};
-use berth_model::cpuset::Cpu;
+use super::task::Task;
+use berth_model::{cpuset::Cpu, hold::Process};
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use std::{
     collections::{BTreeMap, HashMap},
