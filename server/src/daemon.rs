@@ -198,7 +198,8 @@ impl Daemon {
         let mut start = JoinSet::new();
         let (changes, changed) = watch::channel(());
         let sampler = if config.measure_load {
-            let sampler = Sampler::start(config.root.clone(), live.clone(), publisher.clone(), changes);
+            let news = (publisher.clone(), current.clone());
+            let sampler = Sampler::start(config.root.clone(), live.clone(), news, changes);
             Some(sampler.map_err(Error::Sampler)?)
         } else {
             None

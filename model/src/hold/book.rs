@@ -1,10 +1,7 @@
 //! All that is held at one moment.
 
 use super::{End, Ended, Expiry, Hold, Id, Mode, Moment, Owner, Part, Uid};
-use crate::{
-    cpuset::{Cpu, CpuSet},
-    load::Load,
-};
+use crate::cpuset::{Cpu, CpuSet};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -107,8 +104,8 @@ pub struct Released {
 
 /// What is held on one CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Count {
-    tasks: u32,
+pub(super) struct Count {
+    pub(super) tasks: u32,
     holds: u32,
     exclusive: u32,
 }
@@ -236,13 +233,6 @@ impl Book {
         let own = || self.living.values().filter(move |hold| hold.uid == uid);
         let exclusive = own().filter(|hold| hold.mode == Mode::Exclusive && !hold.foreign);
         (own().count(), exclusive.fold(CpuSet::new(), |all, hold| all.union(&hold.cpus())))
-    }
-
-    /// Says on each CPU for how many tasks it is held.
-    pub fn count_on(&self, load: &mut Load) {
-        for (cpu, count) in self.on_each() {
-            load.hold(cpu, count.tasks);
-        }
     }
 
     /// The CPUs of `within` that a new hold of this mode cannot have.
@@ -427,7 +417,7 @@ impl Book {
         self.counts.get(cpu.index()).copied().unwrap_or_default()
     }
 
-    fn on_each(&self) -> impl Iterator<Item = (Cpu, Count)> {
+    pub(super) fn on_each(&self) -> impl Iterator<Item = (Cpu, Count)> {
         let each = (0..=u16::MAX).map(Cpu::from).zip(self.counts.iter().copied());
         each.filter(|(_, count)| count.holds > 0)
     }

@@ -1,6 +1,6 @@
 //! What time and the host do to holds: expiry, the end of owners, tasks that are seen, CPUs that come and go.
 
-use super::{Book, End, Hold, Id, Mode, Moment, Owner, Part};
+use super::{Book, End, Hold, Id, Mode, Moment, Owner, Part, Running};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
@@ -143,8 +143,8 @@ impl Book {
             }
         }
         let (mut ours, mut theirs) = (Load::idle(), Load::idle());
-        self.count_on(&mut ours);
-        counted.count_on(&mut theirs);
+        self.count_on(&mut ours, &Running::new());
+        counted.count_on(&mut theirs, &Running::new());
         if (0..=u16::MAX).map(Cpu::from).any(|cpu| ours.taken(cpu) != theirs.taken(cpu)) {
             return Err("what is held on each CPU is not the sum of the holds".to_owned());
         }

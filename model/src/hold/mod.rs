@@ -7,10 +7,12 @@ mod book;
 mod end;
 mod kept;
 mod part;
+mod running;
 mod time;
 
 pub use book::{Book, Broken, Error, MAX_HOLDS, New, Released};
 pub use end::{Gone, KEPT_ENDED, MAX_ENDED, running_on};
 pub use kept::{End, Ended, Expiry, Hold, Id, Mode, Owner, Process, Uid};
 pub use part::Part;
+pub use running::Running;
 pub use time::Moment;

@@ -3,7 +3,7 @@
 use crate::bursts::{cpu, cpus};
 use berth_model::{
     Cpu, CpuSet,
-    hold::{Book, End, Error, Gone, Hold, Id, Mode, Moment, New, Owner, Part, Process, Uid},
+    hold::{Book, End, Error, Gone, Hold, Id, Mode, Moment, New, Owner, Part, Process, Running, Uid},
     load::{CpuLoad, Load},
 };
 use proptest::{collection::vec, option, prelude::*, sample};
@@ -114,7 +114,7 @@ fn a_task_is_seen_for_one_hold() {
         book.measured(&running(1), at(0), at(1));
         assert_eq!((ended(&book, &first), ended(&book, &second)), (Some(End::TasksSeen), None));
         let mut load = running(1);
-        book.count_on(&mut load);
+        book.count_on(&mut load, &Running::new());
         assert_eq!(
             load.taken(cpu(0)),
             1,

@@ -6,6 +6,7 @@
 //!
 //! Everything else here reads a few small files and belongs on a blocking thread.
 
+pub mod cgroup;
 pub mod child;
 mod facts;
 mod guard;

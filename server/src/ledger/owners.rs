@@ -1,11 +1,8 @@
 //! Whether the owners of holds live.
 
-use crate::ingest::process;
+use crate::ingest::{cgroup, process};
 use berth_model::hold::{Book, Gone, Owner, Process};
-use std::{
-    fs,
-    path::{Component, Path, PathBuf},
-};
+use std::path::PathBuf;
 
 /// Looks for owners on the host whose `proc` and `sys` lie below a folder.
 #[derive(Debug, Clone)]
@@ -31,58 +28,24 @@ impl Owners {
 
     /// Whether there is such a cgroup, if the path can be one.
     pub(crate) fn has_cgroup(&self, path: &str) -> bool {
-        !self.folders(path).is_empty()
+        !cgroup::folders(&self.root, path).is_empty()
     }
 
     fn lives(&self, owner: &Owner) -> bool {
         match owner {
             Owner::Lease => true,
             Owner::Process(process) => process::is_alive(&self.root, *process),
-            Owner::Cgroup(path) => self.folders(path).iter().any(|folder| is_populated(folder)),
+            Owner::Cgroup(path) => {
+                cgroup::folders(&self.root, path).iter().any(|folder| cgroup::is_populated(folder))
+            }
         }
     }
-
-    /// The folders of a cgroup: below the one hierarchy of v2, or below each of v1.
-    fn folders(&self, path: &str) -> Vec<PathBuf> {
-        let below = path.trim_start_matches('/');
-        let is_plain = Path::new(below).components().all(|part| matches!(part, Component::Normal(_)));
-        if below.is_empty() || !is_plain {
-            return Vec::new();
-        }
-        let mount = self.root.join("sys/fs/cgroup");
-        let hierarchies = fs::read_dir(&mount).into_iter().flatten().filter_map(Result::ok);
-        let roots = std::iter::once(mount.clone()).chain(hierarchies.map(|entry| entry.path()));
-        roots
-            .filter(|root| root.join(PROCESSES).is_file())
-            .map(|root| root.join(below))
-            .filter(|folder| folder.join(PROCESSES).is_file())
-            .collect()
-    }
-}
-
-/// The file that lists a cgroup's processes.
-const PROCESSES: &str = "cgroup.procs";
-
-/// Whether there is a process in a cgroup, or in one below it.
-fn is_populated(folder: &Path) -> bool {
-    // v2 says so itself, of those below too.
-    if let Ok(events) = fs::read_to_string(folder.join("cgroup.events"))
-        && let Some(populated) = events.lines().find_map(|line| line.strip_prefix("populated "))
-    {
-        return populated.trim() != "0";
-    }
-    if fs::read_to_string(folder.join(PROCESSES)).is_ok_and(|pids| !pids.trim().is_empty()) {
-        return true;
-    }
-    let below = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    below
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .any(|entry| is_populated(&entry.path()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{fs, path::Path};
 
     fn write(path: PathBuf, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

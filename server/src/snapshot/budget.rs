@@ -15,8 +15,6 @@ const WINDOW: Duration = Duration::from_secs(120);
 pub(super) struct Budget {
     /// Seconds of CPU time; below zero they are owed.
     balance: f64,
-    /// What is saved up for, in the same seconds.
-    saving: f64,
     /// The time and the thread's CPU time at earlier moments, the oldest first.
     past: VecDeque<(Instant, Duration)>,
 }
@@ -24,7 +22,7 @@ pub(super) struct Budget {
 impl Budget {
     /// Of the calling thread, which is the one to call the rest.
     pub(super) fn new() -> Self {
-        Self { balance: 0.0, saving: 0.0, past: VecDeque::from([(Instant::now(), cpu_time())]) }
+        Self { balance: 0.0, past: VecDeque::from([(Instant::now(), cpu_time())]) }
     }
 
     /// Takes note of what was used and what has come in since the call before, `limit` being the share of
@@ -34,8 +32,7 @@ impl Budget {
         if let Some(&(before, used_before)) = self.past.back() {
             let came_in = now.duration_since(before).as_secs_f64() * limit;
             let spent = used.saturating_sub(used_before).as_secs_f64();
-            // No more is saved up than what is waited for: an idle hour is no reason for a burst.
-            self.balance = (self.balance + came_in - spent).min(self.saving);
+            self.balance += came_in - spent;
         }
         self.past.push_back((now, used));
         while self.past.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
@@ -43,10 +40,11 @@ impl Budget {
         }
     }
 
-    /// Whether what was used is paid off and there is enough for this besides; it is saved up for from now on.
+    /// Whether what was used is paid off and there is enough for this besides. What there is more is lost: an idle hour is no
+    /// reason for a burst.
     pub(super) fn affords(&mut self, cost: Duration) -> bool {
-        self.saving = cost.as_secs_f64();
-        self.balance >= self.saving
+        self.balance = self.balance.min(cost.as_secs_f64());
+        self.balance >= cost.as_secs_f64()
     }
 
     /// So much was spent that is paid for in another way.
@@ -101,10 +99,10 @@ mod tests {
     fn what_will_be_spent_is_saved_up_first_and_no_more() {
         let (look, limit) = (Duration::from_millis(40), 1e9);
         let mut budget = Budget::new();
+        assert!(!budget.affords(look));
         budget.settle(limit);
-        assert!(!budget.affords(look), "nothing is saved up before it is asked for");
-        budget.settle(limit);
-        assert!(budget.affords(look) && !budget.affords(look * 2));
+        assert!(budget.affords(look) && !budget.affords(look * 2), "the rest is lost");
+        // One that costs more than the one before does not have to wait for that.
         budget.settle(limit);
         assert!(budget.affords(look * 2));
     }

@@ -10,7 +10,10 @@ use crate::ingest::load::{
     debug,
     scan::{Scan, Scanner},
 };
-use berth_model::cpuset::{Cpu, CpuSet};
+use berth_model::{
+    cpuset::{Cpu, CpuSet},
+    hold::Running,
+};
 use std::{
     collections::BTreeMap,
     fmt::Display,
@@ -91,6 +94,13 @@ impl<'a> Counter<'a> {
         self.newest.as_ref()
     }
 
+    /// Says whose the tasks are that were just counted.
+    pub(super) fn attribute(&mut self, running: Running) {
+        if let Some(newest) = &mut self.newest {
+            newest.running = Arc::new(running);
+        }
+    }
+
     /// Counts, if the budget affords it; looks at all threads in any case if that is `wanted`, or if tasks waited the last
     /// time while CPUs were idle: it is to be known why. Gives what that showed.
     pub(super) fn count(
@@ -128,6 +138,7 @@ impl<'a> Counter<'a> {
             source,
             counts: Arc::new(counts),
             scan: scan.clone().or(known),
+            running: Arc::default(),
             taken_at: SystemTime::now(),
             at: Instant::now(),
         });
@@ -214,10 +225,7 @@ mod tests {
     /// Which source counted, what it counted on CPU 0, and whether all threads were looked at.
     fn count(counter: &mut Counter<'_>, method: Method, wanted: bool) -> Option<(Source, u32, bool)> {
         let mut budget = Budget::new();
-        (0..2).for_each(|_| {
-            budget.affords(Duration::from_secs(1));
-            budget.settle(1e12);
-        });
+        budget.settle(1e12);
         let scan = counter.count(method, &CpuSet::from(Cpu::from(0)), wanted, &mut budget);
         let newest = counter.newest()?;
         Some((newest.source, newest.counts[&Cpu::from(0)], scan.is_some()))

@@ -4,6 +4,7 @@ use super::{publisher::Sample, reports::Reports};
 use crate::ingest::load::{Source, pinned::Group, scan::Scan};
 use berth_model::{
     cpuset::{Cpu, CpuSet},
+    hold::Running,
     load::{self, CpuLoad},
 };
 use std::{
@@ -92,8 +93,10 @@ pub(crate) struct Counted {
     pub(crate) source: Source,
     /// CPUs not named have none.
     pub(crate) counts: Arc<BTreeMap<Cpu, u32>>,
-    /// Each of the tasks, where they were counted one by one.
+    /// Each of the tasks, as they were last counted one by one.
     pub(crate) scan: Option<Arc<Scan>>,
+    /// Those of owners of holds, where it was looked whose they are.
+    pub(crate) running: Arc<Running>,
     pub(crate) taken_at: SystemTime,
     /// The same moment on a clock that nobody sets.
     pub(crate) at: Instant,

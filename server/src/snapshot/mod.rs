@@ -62,7 +62,9 @@ impl Snapshot {
             return measured;
         }
         let mut load = (*measured).clone();
-        self.holds.count_on(&mut load);
+        let counted = self.load.measured().and_then(|measured| measured.counted.as_ref());
+        let running = counted.map(|counted| Arc::clone(&counted.running)).unwrap_or_default();
+        self.holds.count_on(&mut load, &running);
         Arc::new(load)
     }
 }

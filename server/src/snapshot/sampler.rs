@@ -5,14 +5,16 @@ use super::{
     Crowd, Pinned,
     budget::{Budget, cpu_time},
     counter::Counter,
-    publisher::{Handle, Sample},
+    publisher::{Current, Handle, Sample},
 };
 use crate::{
     config::Live,
     ingest::{
         Marks,
         load::{
-            Method, crowd, pinned,
+            Method, crowd,
+            owned::Eye,
+            pinned,
             scan::Scan,
             stat::{self, Reading},
         },
@@ -22,7 +24,7 @@ use berth_model::cpuset::CpuSet;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -48,7 +50,7 @@ impl Sampler {
     pub(crate) fn start(
         root: PathBuf,
         live: Live,
-        publisher: Handle,
+        (publisher, current): (Handle, Current),
         changed: watch::Sender<()>,
     ) -> io::Result<Self> {
         let (running, ended) = mpsc::channel();
@@ -56,7 +58,7 @@ impl Sampler {
         let marks = Marks::read(&root);
         thread::Builder::new()
             .name("sampler".to_owned())
-            .spawn(move || run(State::new(&root, marks), &live, &publisher, &changed, &ended))?;
+            .spawn(move || run(State::new(&root, marks, current), &live, &publisher, &changed, &ended))?;
         Ok(Self(running))
     }
 }
@@ -95,11 +97,14 @@ struct State<'a> {
     pinned: Option<Pinned>,
     pinned_from: Option<Instant>,
     crowd: Option<Crowd>,
+    /// For the holds that count when tasks are looked at.
+    current: Current,
+    eye: Eye,
     failing: bool,
 }
 
 impl<'a> State<'a> {
-    fn new(root: &'a Path, marks: Marks) -> Self {
+    fn new(root: &'a Path, marks: Marks, current: Current) -> Self {
         Self {
             root,
             budget: Budget::new(),
@@ -109,6 +114,8 @@ impl<'a> State<'a> {
             pinned: None,
             pinned_from: None,
             crowd: None,
+            current,
+            eye: Eye::default(),
             failing: false,
         }
     }
@@ -135,7 +142,10 @@ impl<'a> State<'a> {
         let (at, taken_at) = (Instant::now(), SystemTime::now());
         let online = reading.keys().copied().collect();
         let due = self.pinned_from.is_none_or(|from| at >= from);
-        if let Some(scan) = self.counter.count(method, &online, due, &mut self.budget) {
+        let book = self.current.snapshot().map(|snapshot| Arc::clone(&snapshot.holds)).unwrap_or_default();
+        let wanted = due || Eye::is_needed(&book);
+        if let Some(scan) = self.counter.count(method, &online, wanted, &mut self.budget) {
+            self.counter.attribute(self.eye.look(self.root, &scan, &book));
             let crowded = crowd::look(self.root, &scan, &online);
             if !crowded.is_empty() {
                 self.crowd = Some(Crowd { cpus: crowded, at });

@@ -62,7 +62,8 @@ impl Root {
     }
 
     pub(crate) async fn served_by(&self, source: &str) -> Served {
-        let flags = [&HOST[..], &["--sample-interval", "100ms", "--load-source", source]].concat();
+        let flags = ["--sample-interval", "100ms", "--load-source", source, "--load-cost-limit", "100"];
+        let flags = [&HOST[..], &flags].concat();
         let mut served = Served::begin(&flags, |config| {
             config.root = self.folder.path().to_owned();
             config.measure_load = true;
@@ -70,6 +71,14 @@ impl Root {
         .await;
         served.daemon.ready().await.unwrap();
         served
+    }
+}
+
+impl Root {
+    /// Lets the daemon see this process of the machine.
+    pub(crate) fn show(&self, pid: u32) {
+        let entry = pid.to_string();
+        symlink(Path::new("/proc").join(&entry), self.folder.path().join("proc").join(entry)).unwrap();
     }
 }
 
@@ -84,7 +93,7 @@ fn boot(root: &Path, id: &str) {
 }
 
 /// What counts on CPU 0 before a task that would be put there.
-async fn before(channel: &Channel) -> u32 {
+pub(crate) async fn before(channel: &Channel) -> u32 {
     let request = v1::PredictRequest { tasks: 1, allowed: "0".to_owned(), ..Default::default() };
     placement(channel).predict(request).await.unwrap().into_inner().prediction.unwrap().cpus[0].before
 }

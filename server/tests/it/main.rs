@@ -14,6 +14,7 @@ mod explain;
 mod health;
 mod here;
 mod holds;
+mod holds_of_owners;
 mod holds_on_host;
 mod hostile;
 mod hotplug;

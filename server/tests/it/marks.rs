@@ -5,7 +5,7 @@ use crate::{
     support::{load, placement, spin},
 };
 use berth_proto::v1::{self, proof, verdict};
-use std::{os::unix::fs::symlink, path::Path, time::Duration};
+use std::time::Duration;
 use tonic::transport::Channel;
 
 /// What is said of a job that fills half of the host: the verdict, whether its mask is proven, whether marks may be left.
@@ -45,10 +45,7 @@ async fn a_crowd_of_pinned_tasks_leaves_marks_for_a_while() {
     assert_eq!(told(&channel).await, safe);
 
     let crowd: Vec<_> = (0..2).map(|_| spin::Process::start(cpu)).collect();
-    for process in &crowd {
-        let entry = process.pid().to_string();
-        symlink(Path::new("/proc").join(&entry), root.folder.path().join("proc").join(entry)).unwrap();
-    }
+    crowd.iter().for_each(|process| root.show(process.pid()));
     until(true).await;
     drop(crowd);
     // Nothing runs any more, and a group may be marked all the same.

@@ -6,11 +6,7 @@ use super::{
     scan::{Runnable, Scan},
 };
 use berth_model::cpuset::{Cpu, CpuSet};
-use std::{
-    collections::{BTreeMap, HashSet},
-    fs,
-    path::Path,
-};
+use std::{collections::BTreeMap, fs, path::Path};
 
 /// Whether tasks may wait on some CPU while another is idle.
 pub fn is_uneven(counts: &BTreeMap<Cpu, u32>, online: &CpuSet) -> bool {
@@ -27,9 +23,8 @@ pub fn look(root: &Path, scan: &Scan, online: &CpuSet) -> CpuSet {
         return CpuSet::new();
     }
     let idle: CpuSet = online.iter().filter(|cpu| !counts.contains_key(cpu)).collect();
-    let processes: HashSet<u32> = scan.processes.iter().copied().collect();
     let mut waiting: BTreeMap<Cpu, Vec<&Runnable>> = BTreeMap::new();
-    for task in scan.runnable.iter().filter(|task| processes.contains(&task.process.pid)) {
+    for task in scan.runnable.iter().filter(|task| scan.is_users(task.process.pid)) {
         waiting.entry(task.cpu).or_default().push(task);
     }
     let mut masks = Masks::new(root);
@@ -51,7 +46,7 @@ mod tests {
     /// Runnable tasks, each with its process, CPU and mask; process 2 is the kernel's.
     fn crowded(tasks: &[(u32, u16, &str)]) -> String {
         let root = tempfile::tempdir().unwrap();
-        let mut scan = Scan { processes: vec![7, 8], ..Scan::default() };
+        let mut scan = Scan { processes: vec![(7, 1), (8, 1)], ..Scan::default() };
         for (tid, &(pid, cpu, mask)) in (100..).zip(tasks) {
             let folder = root.path().join(format!("proc/{pid}/task/{tid}"));
             fs::create_dir_all(&folder).unwrap();

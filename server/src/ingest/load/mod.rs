@@ -5,12 +5,14 @@
 //! * [`scan`]: every runnable task, from the states of all threads.
 //! * [`pinned`]: which of them may not run everywhere.
 //! * [`crowd`]: whether pinned tasks wait while CPUs are idle.
+//! * [`owned`]: which tasks belong to owners of holds.
 //! * [`task`]: one thread's line, which it is read from.
 //!
 //! Parsing is pure; each reading is a handful of small files below a root that is `/` but in tests.
 
 pub mod crowd;
 pub mod debug;
+pub mod owned;
 pub mod pinned;
 pub mod scan;
 mod settings;

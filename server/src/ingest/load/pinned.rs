@@ -23,7 +23,7 @@ pub struct Group {
 pub fn look(root: &Path, scan: &Scan, online: &CpuSet) -> Vec<Group> {
     let runnable: HashMap<u32, Cpu> = scan.runnable.iter().map(|task| (task.tid, task.cpu)).collect();
     let mut masks = Masks::new(root);
-    for pid in &scan.processes {
+    for (pid, _) in &scan.processes {
         let threads = fs::read_dir(root.join(format!("proc/{pid}/task"))).into_iter().flatten().flatten();
         for thread in threads {
             let Some(tid) = thread.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -148,7 +148,7 @@ mod tests {
         let scan = Scan {
             runnable: vec![runnable(7, 8, 1), runnable(7, 9, 5), runnable(20, 20, 2)],
             realtime: None,
-            processes: vec![7, 20, 99],
+            processes: vec![(7, 1), (20, 1), (99, 1)],
         };
         let groups = look(root.path(), &scan, &CpuSet::parse("0-5").unwrap());
         let told: Vec<_> = groups
@@ -187,7 +187,7 @@ mod tests {
             assert_eq!(told.cpus().unwrap(), CpuSet::from(first));
         }
         // And as part of a look: alone under its mask, unless every thread may run on that CPU only.
-        let scan = Scan { processes: vec![std::process::id()], ..Scan::default() };
+        let scan = Scan { processes: vec![(std::process::id(), 1)], ..Scan::default() };
         let online = own.union(&CpuSet::from(Cpu::from(u16::MAX)));
         let groups = look(Path::new("/"), &scan, &online);
         assert!(

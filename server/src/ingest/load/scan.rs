@@ -62,8 +62,8 @@ pub struct Scan {
     /// The share of time that real-time and deadline tasks used on each CPU since the scan before; nothing in the
     /// first one. CPUs not named: none.
     pub realtime: Option<BTreeMap<Cpu, f64>>,
-    /// Every process that is not the kernel's own.
-    pub processes: Vec<u32>,
+    /// Every process that is not the kernel's own, each with its parent, by number.
+    pub processes: Vec<(u32, u32)>,
 }
 
 impl Scan {
@@ -74,6 +74,21 @@ impl Scan {
             *counts.entry(task.cpu).or_default() += 1;
         }
         counts
+    }
+
+    /// A process and those that it descends from, the nearest first. One whose parent has ended is another's child by now.
+    pub fn line_of(&self, pid: u32) -> impl Iterator<Item = u32> {
+        let parent = |pid: &u32| {
+            let at = self.processes.binary_search_by_key(pid, |(pid, _)| *pid).ok()?;
+            Some(self.processes[at].1)
+        };
+        // What was read while processes came and went may even lead round.
+        std::iter::successors(Some(pid), parent).take(self.processes.len() + 1)
+    }
+
+    /// Whether it is not the kernel's own.
+    pub fn is_users(&self, pid: u32) -> bool {
+        self.processes.binary_search_by_key(&pid, |(pid, _)| *pid).is_ok()
     }
 
     /// The runnable tasks of one process.
@@ -151,6 +166,7 @@ impl Scanner {
 
         let Look { mut scan, realtime_ticks, .. } = look;
         scan.runnable.sort_unstable();
+        scan.processes.sort_unstable();
         let before = self.last.replace(now);
         scan.realtime = before.map(|before| {
             let ticks = now.duration_since(before).as_secs_f64() * ticks_per_second();
@@ -168,7 +184,7 @@ impl Scanner {
             return;
         }
         if !first.is_kernel {
-            look.scan.processes.push(pid);
+            look.scan.processes.push((pid, first.parent));
         }
         let process = Process { pid, start_time: first.start_time };
         let ran = if first.threads == 1 {

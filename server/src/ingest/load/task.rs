@@ -10,6 +10,8 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 pub struct Task {
     /// Its number.
     pub tid: u32,
+    /// The process that its process is a child of.
+    pub parent: u32,
     /// Running or waiting for its CPU.
     pub is_runnable: bool,
     /// It has ended, and only its entry is left.
@@ -40,7 +42,8 @@ impl Task {
         let mut words = rest.split_ascii_whitespace();
         // `nth` counts from the word after the last one taken; the numbers are those of proc(5).
         let state = words.next()?; // 3
-        let flags: u64 = words.nth(5)?.parse().ok()?; // 9
+        let parent = words.next()?.parse().ok()?; // 4
+        let flags: u64 = words.nth(4)?.parse().ok()?; // 9
         let user: u64 = words.nth(4)?.parse().ok()?; // 14
         let system: u64 = words.next()?.parse().ok()?; // 15
         let threads = words.nth(4)?.parse().ok()?; // 20
@@ -49,6 +52,7 @@ impl Task {
         let policy: u32 = words.nth(1)?.parse().ok()?; // 41
         Some(Self {
             tid,
+            parent,
             is_runnable: state == "R",
             is_dead: matches!(state, "Z" | "X" | "x"),
             cpu,
@@ -81,6 +85,7 @@ mod tests {
         let task = Task::parse(text.as_bytes()).unwrap();
         let expected = Task {
             tid: 77,
+            parent: 1,
             is_runnable: true,
             is_dead: false,
             cpu: Cpu::from(639),

@@ -1,7 +1,10 @@
 //! Threads that never sleep, bound to one CPU.
 
 use berth_model::cpuset::{Cpu, CpuSet};
-use rustix::thread::{self, sched_getaffinity, sched_setaffinity};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    thread::{self, sched_getaffinity, sched_setaffinity},
+};
 use std::{
     process::{Child, Command},
     sync::{
@@ -32,6 +35,19 @@ impl Process {
 
     pub(crate) fn pid(&self) -> u32 {
         self.0.id()
+    }
+
+    /// Lets it sleep.
+    pub(crate) fn pause(&self) {
+        kill_process(self.rustix_pid(), Signal::STOP).unwrap();
+    }
+
+    pub(crate) fn go_on(&self) {
+        kill_process(self.rustix_pid(), Signal::CONT).unwrap();
+    }
+
+    fn rustix_pid(&self) -> Pid {
+        Pid::from_child(&self.0)
     }
 }
 
