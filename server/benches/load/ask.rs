@@ -1,6 +1,8 @@
 //! What is asked.
 
-use berth_proto::v1::{self, placement_service_client::PlacementServiceClient};
+use berth_proto::v1::{
+    self, hold_service_client::HoldServiceClient, placement_service_client::PlacementServiceClient,
+};
 use std::fmt;
 use tonic::{Status, transport::Channel};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -14,8 +16,23 @@ pub(crate) enum Ask {
     Advise,
     /// `Predict` for 176 tasks on CPUs 0-175.
     Predict,
-    /// Now the one, now the other.
+    /// `Advise` as above with `hold`, and `ReleaseHold`: two requests.
+    Hold,
+    /// Now `Health/Check`, now `Predict`.
     Mixed,
+}
+
+impl Ask {
+    /// Requests of one asking.
+    pub(crate) fn requests(self) -> u32 {
+        if self == Self::Hold { 2 } else { 1 }
+    }
+
+    /// Callers on one connection that ask at a time. Of long questions few are taken; the others would be refused, and
+    /// the refusals measured.
+    pub(crate) fn callers(self) -> usize {
+        if self == Self::Predict { 2 } else { 8 }
+    }
 }
 
 impl fmt::Display for Ask {
@@ -24,6 +41,7 @@ impl fmt::Display for Ask {
             Self::Health => "Health/Check",
             Self::Advise => "Advise",
             Self::Predict => "Predict",
+            Self::Hold => "hold+release",
             Self::Mixed => "mixed",
         })
     }
@@ -34,11 +52,16 @@ impl fmt::Display for Ask {
 pub(crate) struct Clients {
     health: HealthClient<Channel>,
     placement: PlacementServiceClient<Channel>,
+    holds: HoldServiceClient<Channel>,
 }
 
 impl Clients {
     pub(crate) fn new(channel: Channel) -> Self {
-        Self { health: HealthClient::new(channel.clone()), placement: PlacementServiceClient::new(channel) }
+        Self {
+            health: HealthClient::new(channel.clone()),
+            placement: PlacementServiceClient::new(channel.clone()),
+            holds: HoldServiceClient::new(channel),
+        }
     }
 
     /// Asks once; `n` makes requests differ.
@@ -51,6 +74,13 @@ impl Clients {
             Ask::Advise => {
                 let request = v1::AdviseRequest { tasks: 8, allowed: mask(n), ..Default::default() };
                 self.placement.advise(request).await.map(drop)
+            }
+            Ask::Hold => {
+                let hold = Some(v1::HoldSpec { request_id: format!("load-{n}"), ..Default::default() });
+                let request = v1::AdviseRequest { tasks: 8, allowed: mask(n), hold, ..Default::default() };
+                let held = self.placement.advise(request).await?.into_inner().hold.unwrap_or_default();
+                let request = v1::ReleaseHoldRequest { id: held.id, ..Default::default() };
+                self.holds.release_hold(request).await.map(drop)
             }
             Ask::Predict | Ask::Mixed => {
                 let allowed = "0-175".to_owned();

@@ -14,9 +14,8 @@ use std::{
 use tokio::{sync::Semaphore, task::JoinSet};
 use tonic::Code;
 
-/// Connections, and callers on each that wait for their answer before they ask again.
+/// Connections. Callers on each wait for their answer before they ask again.
 const CONNECTIONS: usize = 4;
-const CALLERS: usize = 8;
 /// The most that is asked and not answered at a time, at a rate. More than the server takes.
 const MAX_OPEN: usize = 1024;
 
@@ -62,7 +61,7 @@ impl Closed {
         let begun = Instant::now();
         for _ in 0..CONNECTIONS {
             let clients = Clients::new(server.channel().await);
-            for _ in 0..CALLERS {
+            for _ in 0..ask.callers() {
                 let (mut clients, number) = (clients.clone(), Arc::clone(&number));
                 callers.spawn(async move {
                     let mut n = number.fetch_add(1, Ordering::Relaxed);
@@ -84,7 +83,8 @@ impl Closed {
         }
         let seconds = begun.elapsed().as_secs_f64();
         // Each caller has a number that it did not get to.
-        let requests = number.load(Ordering::Relaxed).saturating_sub((CONNECTIONS * CALLERS) as u64);
+        let asked = number.load(Ordering::Relaxed).saturating_sub((CONNECTIONS * ask.callers()) as u64);
+        let requests = asked * u64::from(ask.requests());
         let spent = server.cpu() - spent;
         let computing = server.computing().await - computed;
         #[allow(clippy::cast_precision_loss, reason = "small")]

@@ -33,6 +33,7 @@ impl Server {
         command.env_clear().args(["--config", "none", "--no-tcp", "--admin", "127.0.0.1:0"]).args(flags);
         command.arg("--uds").arg(folder.path().join("socket"));
         command.arg("--ready-file").arg(folder.path().join("ready"));
+        command.arg("--state-dir").arg(folder.path().join("state"));
         let begun = Instant::now();
         let program = command.stderr(Stdio::inherit()).env("BERTH_LOG", "warn").spawn().unwrap();
         let mut server = Self { program, folder, took: Duration::ZERO };
