@@ -14,6 +14,18 @@ pub(crate) struct KernelAsked {
 }
 
 impl KernelAsked {
+    /// What it comes to on a host whose own kernel is `own`, if that is another one.
+    ///
+    /// # Errors
+    ///
+    /// As [`KernelAsked::on`].
+    pub(crate) fn other_than(self, own: &Choice) -> Result<Option<Choice>, Failure> {
+        if self.named.is_none() && self.rules.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.on(|| own.clone())?).filter(|choice| choice != own))
+    }
+
     /// What it comes to on a host whose own kernel is `own`.
     ///
     /// # Errors

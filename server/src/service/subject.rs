@@ -86,8 +86,7 @@ impl Context {
         warnings: &mut Warnings,
     ) -> Result<Subject, Failure> {
         let newest = self.snapshot()?;
-        let choice = kernel.on(|| newest.machine.choice.clone())?;
-        let other_kernel = Some(choice).filter(|choice| *choice != newest.machine.choice);
+        let other_kernel = kernel.other_than(&newest.machine.choice)?;
         let is_changed = !changes.are_none();
         let machine = if changes.are_none() {
             match other_kernel {
