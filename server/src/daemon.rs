@@ -153,7 +153,7 @@ impl Daemon {
             metrics,
         });
         registry.register_collector(Box::new(Facts(Arc::clone(&context))));
-        let requests = context.metrics.requests.clone();
+        let (requests, counts) = (context.metrics.requests.clone(), context.metrics.holds.clone());
         let health = Health::new().await;
         let admission = Admission::new(live.clone(), context.metrics.sheds.clone());
         let routes = serve::routes(context, &health);
@@ -214,7 +214,8 @@ impl Daemon {
                 root: config.root.clone(),
             };
             let told = publisher.clone();
-            let opening = tokio::task::spawn_blocking(move || Keeper::open(keeper, &settings, told, current));
+            let opening =
+                tokio::task::spawn_blocking(move || Keeper::open(keeper, &settings, told, current, counts));
             let is_live = described.is_none();
             let (machine, here) = read(config.clone(), &reader, described).await?;
             let keeper = opening.await??;

@@ -124,6 +124,16 @@ impl fmt::Display for Peer {
     }
 }
 
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uid(uid) => write!(f, "uid {uid}"),
+            Self::Certificate(name) => write!(f, "certificate {name}"),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
 impl Key {
     fn of(identity: &Identity) -> Self {
         match identity {

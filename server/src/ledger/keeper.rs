@@ -6,8 +6,10 @@ use super::{
     store::{self, Changes, Contents, Store},
 };
 use crate::{
+    audit::{By, Causes},
     convert::Failure,
     ingest::boot_id,
+    metrics,
     snapshot::{
         Snapshot,
         publisher::{self, Current},
@@ -15,7 +17,7 @@ use crate::{
 };
 use berth_model::{
     cpuset::CpuSet,
-    hold::{Book, Gone, Hold, Id, Moment},
+    hold::{Book, Gone, Id, Moment},
     load::Load,
 };
 use std::{
@@ -41,21 +43,22 @@ type Act = Box<dyn FnOnce(Option<&mut Desk<'_>>) -> Tell + Send>;
 
 /// What the keeper is brought.
 pub(super) enum Message {
-    Act(Act),
+    Act(Act, Option<By>),
     Seen(Seen),
     Stop,
 }
 
 impl Message {
+    /// A decision of the request that is being answered.
     pub(super) fn act(act: impl FnOnce(Option<&mut Desk<'_>>) -> Tell + Send + 'static) -> Self {
-        Self::Act(Box::new(act))
+        Self::Act(Box::new(act), By::current())
     }
 }
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Act(_) => f.write_str("Act"),
+            Self::Act(..) => f.write_str("Act"),
             Self::Seen(seen) => seen.fmt(f),
             Self::Stop => f.write_str("Stop"),
         }
@@ -132,6 +135,7 @@ pub(crate) struct Keeper {
     published: watch::Sender<Published>,
     publisher: publisher::Handle,
     current: Current,
+    metrics: metrics::Holds,
     boot_id: String,
     /// The file. It is ours while there is a lock.
     path: Option<PathBuf>,
@@ -153,6 +157,7 @@ impl Keeper {
         settings: &Settings,
         publisher: publisher::Handle,
         current: Current,
+        metrics: metrics::Holds,
     ) -> Result<Self, Locked> {
         let Parts { inbox, usable, published } = parts;
         let mut keeper = Self {
@@ -161,6 +166,7 @@ impl Keeper {
             published,
             publisher,
             current,
+            metrics,
             boot_id: boot_id(&settings.root),
             path: settings.folder.as_ref().map(|folder| folder.join(store::NAME)),
             lock: None,
@@ -257,22 +263,27 @@ impl Keeper {
         }
         let begun = Instant::now();
         let mut book = Arc::clone(&self.book);
-        let (mut answers, mut tells) = (Vec::new(), Vec::new());
+        let (mut answers, mut tells, mut causes) = (Vec::new(), Vec::new(), Causes::default());
         let (mut next, mut count, mut go_on) = (Some(first), 0, true);
         while let Some(message) = next.take() {
             let now = clock::now();
             if book.next_end().is_some_and(|end| end <= now) {
                 Arc::make_mut(&mut book).expire(now);
+                causes.note(&book, None);
             }
             match message {
                 Message::Stop => go_on = false,
-                Message::Seen(seen) => take_in(Arc::make_mut(&mut book), &seen, now),
-                Message::Act(act) => {
-                    let (book, answers, current) = (&mut book, &mut answers, &self.current);
+                Message::Seen(seen) => {
+                    take_in(Arc::make_mut(&mut book), &seen, now);
+                    causes.note(&book, None);
+                }
+                Message::Act(act, by) => {
+                    let (desks, answers, current) = (&mut book, &mut answers, &self.current);
                     let mut desk =
-                        self.store.as_ref().map(|store| Desk { now, book, answers, store, current });
+                        self.store.as_ref().map(|store| Desk { now, book: desks, answers, store, current });
                     // If it panics, its caller hears that it was not made.
                     tells.extend(catch_unwind(AssertUnwindSafe(|| act(desk.as_mut()))));
+                    causes.note(&book, by);
                 }
             }
             count += 1;
@@ -280,13 +291,18 @@ impl Keeper {
                 next = self.inbox.try_recv().ok();
             }
         }
-        let written = self.write(book, &answers).and_then(|()| self.usable.borrow().clone());
+        let written = self.write(book, &answers, &causes).and_then(|()| self.usable.borrow().clone());
         tells.into_iter().for_each(|tell| tell(written.clone()));
         go_on
     }
 
     /// Writes what is new in the book, and publishes it.
-    fn write(&mut self, mut book: Arc<Book>, answers: &[(Id, Vec<u8>)]) -> Result<(), Unusable> {
+    fn write(
+        &mut self,
+        mut book: Arc<Book>,
+        answers: &[(Id, Vec<u8>)],
+        causes: &Causes,
+    ) -> Result<(), Unusable> {
         let since = self.book.generation();
         if book.generation() == since {
             return Ok(());
@@ -302,7 +318,7 @@ impl Keeper {
                 return Err(unusable);
             }
         }
-        book.changed_since(since).for_each(|hold| audit(hold, &self.book));
+        causes.tell(&self.book, &book, &self.metrics);
         self.publish(book, true);
         Ok(())
     }
@@ -336,17 +352,5 @@ fn take_in(book: &mut Book, seen: &Seen, now: Moment) {
     }
     if let Some((load, began)) = &seen.measured {
         book.measured(load, *began, now);
-    }
-}
-
-/// A line in the log for each hold that begins or ends.
-fn audit(hold: &Hold, before: &Book) {
-    let (id, uid, cpus) = (hold.id, hold.uid.0, hold.cpus());
-    match (before.get(id), hold.ended) {
-        (None, None) => tracing::info!(%id, uid, %cpus, owner = ?hold.owner, mode = ?hold.mode, "hold made"),
-        (Some(known), Some(ended)) if known.ended.is_none() => {
-            tracing::info!(%id, uid, %cpus, why = ?ended.why, "hold ended");
-        }
-        _ => {}
     }
 }

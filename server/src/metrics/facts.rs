@@ -1,13 +1,24 @@
 //! What is looked up whenever metrics are asked for.
 
+use super::state;
 use crate::service::Context;
+use berth_model::cpuset::CpuSet;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, gauge::ConstGauge, info::Info},
     registry::Unit,
 };
-use std::{collections::BTreeSet, fmt::Error, sync::Arc, time::SystemTime};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Error,
+    sync::Arc,
+    time::SystemTime,
+};
+
+/// One that lacks some of its CPUs, whatever it is else.
+const VIOLATED: &str = "violated";
+const STATES: [&str; 4] = ["shared", "exclusive", "claim", VIOLATED];
 
 /// Tells of the daemon and of the newest snapshot.
 #[derive(Debug)]
@@ -41,6 +52,18 @@ impl Collector for Facts {
         ];
         let help = "Generation of what answers rest on; 0 before the first";
         labelled(&mut encoder, "generation", help, "of", generations)?;
+        let book = snapshot.as_ref().map(|snapshot| Arc::clone(&snapshot.holds)).unwrap_or_default();
+        let (mut count, mut held) = (BTreeMap::from(STATES.map(|state| (state, 0))), BTreeMap::new());
+        for hold in book.living() {
+            let state = if hold.missing.is_empty() { state(hold) } else { VIOLATED };
+            *count.entry(state).or_default() += 1;
+            let cpus: &mut CpuSet = held.entry(state).or_default();
+            *cpus = cpus.union(&hold.cpus());
+        }
+        labelled(&mut encoder, "holds", "Holds in force, by what they are", "state", count)?;
+        let held = STATES.map(|state| (state, held.get(state).map_or(0, |cpus| cpus.len() as u64)));
+        let help = "CPUs of the holds in force; one with several holds counts once for each word";
+        labelled(&mut encoder, "held_cpus", help, "state", held)?;
         let degraded = self.0.degraded(snapshot.as_deref());
         let reasons: BTreeSet<&str> = degraded.iter().map(|warning| warning.reason.as_str()).collect();
         let help = "What answers do without; none is told if nothing is missing";

@@ -6,12 +6,14 @@
 
 mod computing;
 mod facts;
+mod holds;
 mod placement;
 mod requests;
 mod sheds;
 
 pub(crate) use computing::Computing;
 pub(crate) use facts::Facts;
+pub(crate) use holds::{Holds, state};
 pub(crate) use placement::Placement;
 pub(crate) use requests::{Requests, Ticket};
 pub(crate) use sheds::Sheds;
@@ -25,6 +27,7 @@ pub(crate) struct Metrics {
     pub(crate) placement: Placement,
     pub(crate) computing: Computing,
     pub(crate) sheds: Sheds,
+    pub(crate) holds: Holds,
 }
 
 impl Metrics {
@@ -34,6 +37,7 @@ impl Metrics {
             placement: Placement::new(registry),
             computing: Computing::new(registry),
             sheds: Sheds::new(registry),
+            holds: Holds::new(registry),
         }
     }
 }

@@ -34,7 +34,8 @@ impl HoldService for Berth {
         request: Request<v1::CreateHoldRequest>,
     ) -> Result<Response<v1::CreateHoldResponse>, Status> {
         let caller = self.0.caller(&request);
-        Ok(Response::new(self.0.create_hold(request.into_inner(), caller).await?))
+        let created = self.0.create_hold(request.into_inner(), caller).await;
+        Ok(Response::new(self.0.count_refusal(created)?))
     }
 
     async fn list_holds(
@@ -62,20 +63,8 @@ impl HoldService for Berth {
         request: Request<v1::RenewHoldRequest>,
     ) -> Result<Response<v1::RenewHoldResponse>, Status> {
         let caller = self.0.caller(&request);
-        let request = request.into_inner();
-        let mut faults = Faults::default();
-        let most = self.0.live.now().holds.max_hold_ttl;
-        let ttl = request.ttl.and_then(|ttl| ttl_from_wire("ttl", ttl, most, &mut faults));
-        faults.none()?;
-        let key = Key { id: request.id, uid: caller.whose("uid", request.uid)? };
-        let renewed = self.0.holds.act(move |desk| {
-            let id = key.in_force(desk.book(), &caller)?;
-            let now = desk.now;
-            let renewed = desk.change().renew(id, ttl, now);
-            let hold = renewed.map_err(|_| Failure::Hold(HoldFailure::NoExpiry { id: id.to_string() }))?;
-            Ok(hold::to_wire(&hold, &desk.snapshot()?))
-        });
-        Ok(Response::new(v1::RenewHoldResponse { hold: Some(renewed.await?) }))
+        let renewed = self.0.renew_hold(request.into_inner(), caller).await;
+        Ok(Response::new(self.0.count_refusal(renewed)?))
     }
 
     async fn release_hold(
@@ -83,23 +72,8 @@ impl HoldService for Berth {
         request: Request<v1::ReleaseHoldRequest>,
     ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
         let caller = self.0.caller(&request);
-        let request = request.into_inner();
-        let key = Key { id: request.id, uid: caller.whose("uid", request.uid)? };
-        let released = self.0.holds.act(move |desk| {
-            let ended = v1::ReleaseHoldResponse { hold: None, also_released: 0 };
-            let hold = match key.find(desk.book(), &caller) {
-                Ok(hold) if hold.ended.is_none() => hold.id,
-                Ok(_) => return Ok(ended),
-                // It was made once, and how it ended is forgotten.
-                Err(_) if key.is_forgotten(desk.book()) => return Ok(ended),
-                Err(failure) => return Err(failure),
-            };
-            let now = desk.now;
-            let Ok(released) = desk.change().release(hold, now) else { return Ok(ended) };
-            let hold = hold::to_wire(&released.hold, &desk.snapshot()?);
-            Ok(v1::ReleaseHoldResponse { hold: Some(hold), also_released: released.also })
-        });
-        Ok(Response::new(released.await?))
+        let released = self.0.release_hold(request.into_inner(), caller).await;
+        Ok(Response::new(self.0.count_refusal(released)?))
     }
 
     async fn adopt_hold(
@@ -107,23 +81,8 @@ impl HoldService for Berth {
         request: Request<v1::AdoptHoldRequest>,
     ) -> Result<Response<v1::AdoptHoldResponse>, Status> {
         let caller = self.0.caller(&request);
-        let request = request.into_inner();
-        let mut faults = Faults::default();
-        let own = || v1::Owner { owner: Some(v1::owner::Owner::Process(v1::Process::default())) };
-        let owner = owner_from_wire("owner", request.owner.unwrap_or_else(own), &caller, &mut faults);
-        if owner == Some(Owner::Lease) {
-            faults.add("owner", "it names nobody; expected a process or a cgroup");
-        }
-        faults.none()?;
-        let owner = owner.ok_or_else(|| Failure::internal("no owner, and no fault"))?;
-        let key = Key { id: request.id, uid: caller.whose("uid", request.uid)? };
-        let keep_expiry = request.keep_expiry;
-        let adopted = self.0.holds.act(move |desk| {
-            let id = key.in_force(desk.book(), &caller)?;
-            let hold = desk.change().adopt(id, owner, keep_expiry).map_err(Failure::internal)?;
-            Ok(hold::to_wire(&hold, &desk.snapshot()?))
-        });
-        Ok(Response::new(v1::AdoptHoldResponse { hold: Some(adopted.await?) }))
+        let adopted = self.0.adopt_hold(request.into_inner(), caller).await;
+        Ok(Response::new(self.0.count_refusal(adopted)?))
     }
 
     async fn watch_holds(
@@ -220,6 +179,72 @@ impl Key {
 impl Context {
     pub(super) fn caller<T>(&self, request: &Request<T>) -> Caller {
         Caller::of(request, &self.owners)
+    }
+
+    async fn renew_hold(
+        &self,
+        request: v1::RenewHoldRequest,
+        caller: Caller,
+    ) -> Result<v1::RenewHoldResponse, Failure> {
+        let mut faults = Faults::default();
+        let most = self.live.now().holds.max_hold_ttl;
+        let ttl = request.ttl.and_then(|ttl| ttl_from_wire("ttl", ttl, most, &mut faults));
+        faults.none()?;
+        let key = Key { id: request.id, uid: caller.whose("uid", request.uid)? };
+        let renewed = self.holds.act(move |desk| {
+            let id = key.in_force(desk.book(), &caller)?;
+            let now = desk.now;
+            let renewed = desk.change().renew(id, ttl, now);
+            let hold = renewed.map_err(|_| Failure::Hold(HoldFailure::NoExpiry { id: id.to_string() }))?;
+            Ok(hold::to_wire(&hold, &desk.snapshot()?))
+        });
+        Ok(v1::RenewHoldResponse { hold: Some(renewed.await?) })
+    }
+
+    async fn release_hold(
+        &self,
+        request: v1::ReleaseHoldRequest,
+        caller: Caller,
+    ) -> Result<v1::ReleaseHoldResponse, Failure> {
+        let key = Key { id: request.id, uid: caller.whose("uid", request.uid)? };
+        let released = self.holds.act(move |desk| {
+            let ended = v1::ReleaseHoldResponse { hold: None, also_released: 0 };
+            let hold = match key.find(desk.book(), &caller) {
+                Ok(hold) if hold.ended.is_none() => hold.id,
+                Ok(_) => return Ok(ended),
+                // It was made once, and how it ended is forgotten.
+                Err(_) if key.is_forgotten(desk.book()) => return Ok(ended),
+                Err(failure) => return Err(failure),
+            };
+            let now = desk.now;
+            let Ok(released) = desk.change().release(hold, now) else { return Ok(ended) };
+            let hold = hold::to_wire(&released.hold, &desk.snapshot()?);
+            Ok(v1::ReleaseHoldResponse { hold: Some(hold), also_released: released.also })
+        });
+        released.await
+    }
+
+    async fn adopt_hold(
+        &self,
+        request: v1::AdoptHoldRequest,
+        caller: Caller,
+    ) -> Result<v1::AdoptHoldResponse, Failure> {
+        let mut faults = Faults::default();
+        let own = || v1::Owner { owner: Some(v1::owner::Owner::Process(v1::Process::default())) };
+        let owner = owner_from_wire("owner", request.owner.unwrap_or_else(own), &caller, &mut faults);
+        if owner == Some(Owner::Lease) {
+            faults.add("owner", "it names nobody; expected a process or a cgroup");
+        }
+        faults.none()?;
+        let owner = owner.ok_or_else(|| Failure::internal("no owner, and no fault"))?;
+        let key = Key { id: request.id, uid: caller.whose("uid", request.uid)? };
+        let keep_expiry = request.keep_expiry;
+        let adopted = self.holds.act(move |desk| {
+            let id = key.in_force(desk.book(), &caller)?;
+            let hold = desk.change().adopt(id, owner, keep_expiry).map_err(Failure::internal)?;
+            Ok(hold::to_wire(&hold, &desk.snapshot()?))
+        });
+        Ok(v1::AdoptHoldResponse { hold: Some(adopted.await?) })
     }
 
     async fn create_hold(

@@ -53,6 +53,11 @@ impl Context {
         self.current.snapshot().ok_or(Failure::NoSnapshot)
     }
 
+    /// Counts a request about a hold that was refused.
+    fn count_refusal<T>(&self, answer: Result<T, Failure>) -> Result<T, Failure> {
+        answer.inspect_err(|failure| self.metrics.holds.refused(failure.reason()))
+    }
+
     /// What answers do without.
     pub(crate) fn degraded(&self, snapshot: Option<&Snapshot>) -> Vec<v1::Warning> {
         let mut degraded = Warnings::default();

@@ -5,6 +5,7 @@
 mod access;
 mod admin;
 mod advise;
+mod audit;
 mod authorisation;
 mod bad_input;
 mod config;

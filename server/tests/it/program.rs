@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-fn berthd(folder: &Path) -> Command {
+pub(crate) fn berthd(folder: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command
         .env_clear()
@@ -26,7 +26,7 @@ fn berthd(folder: &Path) -> Command {
 }
 
 /// Waits for what the program writes once it serves.
-fn ready(folder: &Path, program: &mut Child) -> Value {
+pub(crate) fn ready(folder: &Path, program: &mut Child) -> Value {
     let begun = Instant::now();
     loop {
         if let Ok(text) = fs::read_to_string(folder.join("ready")) {
@@ -38,7 +38,7 @@ fn ready(folder: &Path, program: &mut Child) -> Value {
     }
 }
 
-fn signal(program: &Child, name: &str) {
+pub(crate) fn signal(program: &Child, name: &str) {
     let status = Command::new("kill").args(["-s", name, &program.id().to_string()]).status().unwrap();
     assert!(status.success());
 }

@@ -87,12 +87,15 @@ impl Context {
             None
         } else {
             let (decision, snapshot) = (Arc::clone(&decision), Arc::clone(&subject.snapshot));
-            let compute =
-                move |stop: &Stop| decision.answer(&snapshot, stop).map(|answered| (snapshot, answered));
+            let computing = self.metrics.computing.clone();
+            let compute = move |stop: &Stop| {
+                computing.timed(|| decision.answer(&snapshot, stop)).map(|answered| (snapshot, answered))
+            };
             // A refusal may rest on what has changed by then.
             self.long.run(compute).await?.ok()
         };
-        self.holds.act(move |desk| decision.keep(desk, early)).await
+        let computing = self.metrics.computing.clone();
+        self.holds.act(move |desk| computing.timed(|| decision.keep(desk, early))).await
     }
 }
 

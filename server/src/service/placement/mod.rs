@@ -55,8 +55,11 @@ impl PlacementService for Berth {
         let request = request.into_inner();
         let answer = match request.hold {
             Some(_) => {
-                caller.peer().require(Role::Hold, "Advise with `hold`")?;
-                self.0.advise_and_keep(request, caller).await?
+                let answer = match caller.peer().require(Role::Hold, "Advise with `hold`") {
+                    Ok(()) => self.0.advise_and_keep(request, caller).await,
+                    Err(refused) => Err(refused),
+                };
+                self.0.count_refusal(answer)?
             }
             None => self.0.advise(request, caller).await?,
         };
