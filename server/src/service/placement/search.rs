@@ -8,8 +8,8 @@ use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::Load,
     predict::{
-        Burst, HORIZON_MS, Host, Markable, Origin, Outlook, Parent, Run, Search, Symmetry, afterwards,
-        explore, mark_outlook, origins, outlooks, predict, wakes_on, worst_split,
+        Burst, HORIZON_MS, Host, Markable, Origin, Outlook, Outset, Parent, Run, Search, Symmetry,
+        afterwards, mark_outlook, origins, outlooks, predict, wakes_on, worst_split,
     },
     topology::Level,
 };
@@ -138,12 +138,13 @@ impl<'a> UnderProfile<'a> {
         let looks = MAX_LOOKS / (self.profiles as u64).max(1);
         let share = looks / (origins.len() as u64).max(1);
         let burst = self.question.burst(first);
+        let outset = Outset::new(self.host, self.symmetry, &burst);
         let mut classes = Vec::with_capacity(origins.len());
         for outlook in outlooks(self.host, self.symmetry, &burst, origins, looks) {
             if stop.is_called() {
                 return None;
             }
-            let mut of_class = self.judge(outlook, share);
+            let mut of_class = self.judge(&outset, outlook, share);
             if left_out {
                 of_class.leave_open();
             }
@@ -206,7 +207,7 @@ impl<'a> UnderProfile<'a> {
     }
 
     /// The verdict takes the worse end: what piles up only with the mark piles up.
-    fn judge(&self, outlook: Outlook, looks: u64) -> OfClass {
+    fn judge(&self, outset: &Outset<'_>, outlook: Outlook, looks: u64) -> OfClass {
         let burst = self.question.burst(outlook.origin.cpu);
         let without = outlook.piles_up();
         let mut of_class = OfClass {
@@ -223,7 +224,7 @@ impl<'a> UnderProfile<'a> {
             let marks = if burst.marks_open { self.marks } else { Markable::None };
             let weights = burst.gap > 0;
             let search = Search { marks, weights, stop_at_pile_up: true, runs: MAX_RUNS, looks };
-            let marked = explore(self.host, &burst, self.symmetry, search);
+            let marked = outset.explore(burst.origin, search);
             let safe = without == Some(false) && marked.complete;
             of_class.cut |= !marked.complete && marked.refused.is_none();
             of_class.determined = safe;
