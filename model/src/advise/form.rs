@@ -88,12 +88,13 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         topology: request.topology,
         load: request.load,
         ideal: request.ideal,
+        counted: request.allowed,
         allowed: &room,
         tasks: request.tasks,
         smt: request.smt,
         origin: request.launch.origin,
     };
-    let judge = judge(request, &free);
+    let judge = judge(request);
     let placed = wish.placed(request.policy);
     // AUTO is content with any run that does not pile up; the other policies hold the kernel to their shape.
     let any_shape = request.policy == Policy::Auto && request.smt != Smt::FullCores;
@@ -165,8 +166,8 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     })
 }
 
-fn judge<'a>(request: &Request<'a>, allowed: &'a CpuSet) -> Judge<'a> {
-    let Request { topology, load, policy, smt, .. } = *request;
+fn judge<'a>(request: &Request<'a>) -> Judge<'a> {
+    let Request { topology, load, allowed, policy, smt, .. } = *request;
     Judge { topology, load, allowed, policy, smt }
 }
 
@@ -181,7 +182,7 @@ fn without_launcher(request: &Request<'_>, free: &CpuSet) -> CpuSet {
 
 /// How good any placement of the request's tasks would be; the CPUs ascending.
 pub fn objective(request: &Request<'_>, places: &[Cpu]) -> Objective {
-    judge(request, request.allowed).objective(places)
+    judge(request).objective(places)
 }
 
 /// The allowed CPUs, without cores of other jobs if those are not to be shared.

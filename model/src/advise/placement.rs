@@ -10,7 +10,7 @@ use crate::{
     load::Load,
     predict::{Burst, Host, IdleCpu, Parent, place},
     profile::Profile,
-    topology::{Level, Topology},
+    topology::{Level, Topology, Unit},
 };
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub(super) struct Wish<'a> {
     pub(super) load: &'a Load,
     /// Domains under [`Profile::ideal`].
     pub(super) ideal: &'a Domains,
+    /// The CPUs whose tasks count, and those of them that may be taken.
+    pub(super) counted: &'a CpuSet,
     pub(super) allowed: &'a CpuSet,
     pub(super) tasks: u32,
     pub(super) smt: Smt,
@@ -41,10 +43,36 @@ impl Wish<'_> {
     }
 
     /// Whether no placement is known to have a smaller vector. AUTO promises the first component alone, and always
-    /// reaches it. SPREAD and COMPACT take the best branch at each step, which is best in all where branches are alike:
-    /// on idle, whole, regular hosts. Elsewhere a lesser component may be missed.
+    /// reaches it. COMPACT takes the best branch at each step, which is best in all where branches are alike: on idle,
+    /// whole, regular hosts. Elsewhere a lesser component may be missed.
+    ///
+    /// Each component that SPREAD counts is a sum of convex functions of the tasks in units that lie inside each other or
+    /// apart; adding a task at a time where the vector grows least is best for these (laminar convex functions are
+    /// M♮-convex). The exceptions are left out: units that cross, and cores of which a second task costs less than the
+    /// first.
     pub(super) fn is_optimal(&self, policy: Policy) -> bool {
-        policy == Policy::Auto || (self.smt == Smt::Avoid && self.is_idle_and_whole() && self.is_regular())
+        match policy {
+            Policy::Auto => true,
+            Policy::Spread => self.units_nest() && self.sharing_is_convex(),
+            Policy::Compact => self.smt == Smt::Avoid && self.is_idle_and_whole() && self.is_regular(),
+        }
+    }
+
+    /// Each core is in one LLC, each LLC in one node, each node in one package.
+    fn units_nest(&self) -> bool {
+        let levels = [Level::Package, Level::Node, Level::Llc, Level::Core];
+        levels.windows(2).all(|pair| {
+            let inside = |unit: &Unit| split(self.topology, pair[0], &unit.cpus).len() == 1;
+            self.topology.units(pair[1]).iter().all(inside)
+        })
+    }
+
+    /// On no core does a second task cost less than the first: cores have two threads at most, and either each task has
+    /// an idle CPU or all CPUs are idle.
+    fn sharing_is_convex(&self) -> bool {
+        let idle = self.allowed.difference(&self.load.occupied()).len();
+        let pairs = self.topology.units(Level::Core).iter().all(|core| core.cpus.len() <= 2);
+        self.smt != Smt::Share && pairs && (idle >= self.tasks as usize || idle == self.allowed.len())
     }
 
     fn is_idle_and_whole(&self) -> bool {
@@ -61,10 +89,6 @@ impl Wish<'_> {
             let first = sizes.next();
             sizes.all(|size| Some(size) == first)
         };
-        let nested = |pair: &[Level]| {
-            let inside = |unit: &CpuSet| split(self.topology, pair[0], unit).len() == 1;
-            self.topology.units(pair[1]).iter().all(|unit| inside(&unit.cpus))
-        };
         let nodes = self.topology.cpu_nodes();
         let package = |node: usize| {
             let first = self.topology.nodes()[node].cpus.first();
@@ -76,11 +100,11 @@ impl Wish<'_> {
             let distance = self.topology.distance(a, b);
             *by_relation.entry((a == b, package(a) == package(b))).or_insert(distance) == distance
         });
-        levels.into_iter().all(same_size) && levels.windows(2).all(nested) && uniform
+        levels.into_iter().all(same_size) && self.units_nest() && uniform
     }
 
     fn tree(&self, halves: Halves) -> Tree {
-        Tree::new(self.topology, self.load, self.allowed, self.smt, halves)
+        Tree::new(self.topology, self.load, (self.counted, self.allowed), self.smt, halves)
     }
 
     /// As far apart as possible, in the order in which CPUs are taken.

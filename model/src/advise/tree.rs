@@ -7,7 +7,7 @@ use crate::{
     load::Load,
     topology::{Level, Topology},
 };
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 /// How a node's LLCs hang below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,12 @@ struct Branch {
     /// The CPU, at the tips.
     cpu: Option<Cpu>,
     is_core: bool,
+    /// It is a CPU that may not be taken.
+    is_closed: bool,
+    /// Which component of SPREAD's shape counts its tasks, from the first; cores and CPUs are counted by none.
+    component: Option<u8>,
+    /// The child that SPREAD takes next.
+    next: Option<usize>,
     /// Tasks on the branch, others' included.
     tasks: u32,
     /// CPUs on the branch that run something.
@@ -64,20 +70,35 @@ const NO_PICK: (u8, Option<Cpu>) = (u8::MAX, None);
 
 const NOTHING: Tier = (u32::MAX, true);
 
+/// The components of SPREAD's shape: packages, NUMA nodes, their halves, quarters and so on, and LLCs last.
+const PACKAGE: u8 = 0;
+const NODE: u8 = 1;
+const LLC: u8 = u8::MAX;
+
 impl Tree {
-    /// The allowed CPUs with what runs on them.
-    pub(super) fn new(topology: &Topology, load: &Load, allowed: &CpuSet, smt: Smt, halves: Halves) -> Self {
+    /// The allowed CPUs with what runs on them, of which those that are `open` may be taken.
+    pub(super) fn new(
+        topology: &Topology,
+        load: &Load,
+        (allowed, open): (&CpuSet, &CpuSet),
+        smt: Smt,
+        halves: Halves,
+    ) -> Self {
         let mut tree = Self { branches: Vec::new(), smt };
         let host = tree.add(0, None, 0);
         for package in split(topology, Level::Package, allowed) {
             let package_branch = tree.add(host, None, 0);
+            tree.branches[package_branch].component = Some(PACKAGE);
             for node in split(topology, Level::Node, &package) {
                 let node_branch = tree.add(package_branch, None, 0);
+                tree.branches[node_branch].component = Some(NODE);
                 let llcs = split(topology, Level::Llc, &node);
-                tree.add_llcs(node_branch, topology, load, &llcs, halves);
+                tree.add_llcs((node_branch, NODE), topology, load, &llcs, halves);
             }
         }
         for branch in (0..tree.branches.len()).rev() {
+            let cpu = tree.branches[branch].cpu;
+            tree.branches[branch].is_closed = cpu.is_some_and(|cpu| !open.contains(cpu));
             tree.refresh(branch);
         }
         tree
@@ -90,6 +111,9 @@ impl Tree {
             children: Vec::new(),
             cpu,
             is_core: false,
+            is_closed: false,
+            component: None,
+            next: None,
             tasks,
             busy: 0,
             busy_outside: 0,
@@ -105,17 +129,27 @@ impl Tree {
         index
     }
 
-    fn add_llcs(&mut self, above: usize, topology: &Topology, load: &Load, llcs: &[CpuSet], halves: Halves) {
+    fn add_llcs(
+        &mut self,
+        (above, component): (usize, u8),
+        topology: &Topology,
+        load: &Load,
+        llcs: &[CpuSet],
+        halves: Halves,
+    ) {
         if halves == Halves::Nested && llcs.len() > 1 {
             let (first, second) = llcs.split_at(llcs.len() / 2);
             for half in [first, second] {
                 let branch = self.add(above, None, 0);
-                self.add_llcs(branch, topology, load, half, halves);
+                // The halves of two are LLCs.
+                self.branches[branch].component = (llcs.len() > 2).then_some(component + 1);
+                self.add_llcs((branch, component + 1), topology, load, half, halves);
             }
             return;
         }
         for llc in llcs {
             let llc_branch = self.add(above, None, 0);
+            self.branches[llc_branch].component = Some(LLC);
             for core in split(topology, Level::Core, llc) {
                 let core_branch = self.add(llc_branch, None, 0);
                 self.branches[core_branch].is_core = true;
@@ -130,28 +164,39 @@ impl Tree {
 
     /// Sums a branch up from its children.
     fn refresh(&mut self, index: usize) {
-        let mut branch =
-            Branch { tier: NOTHING, slots: 0, pick: NO_PICK, ..self.branches[index].clone_head() };
+        let mut branch = Branch {
+            tier: NOTHING,
+            slots: 0,
+            pick: NO_PICK,
+            next: None,
+            ..self.branches[index].clone_head()
+        };
         if branch.cpu.is_some() {
             let tip = &self.branches[index];
-            branch.tier = (tip.tasks, false);
             (branch.tasks, branch.ours, branch.busy) = (tip.tasks, tip.ours, u32::from(tip.tasks > 0));
-            (branch.slots, branch.pick) = (1, tip.pick);
+            branch.pick = tip.pick;
+            if !tip.is_closed {
+                (branch.tier, branch.slots) = ((tip.tasks, false), 1);
+            }
         }
-        for &child in &self.branches[index].children {
-            let child = &self.branches[child];
+        for &at in &self.branches[index].children {
+            let child = &self.branches[at];
             branch.tasks += child.tasks;
             branch.busy += child.busy;
             branch.ours |= child.ours;
             if child.tier < branch.tier {
-                (branch.tier, branch.slots, branch.pick) = (child.tier, 0, NO_PICK);
+                (branch.tier, branch.slots, branch.pick, branch.next) = (child.tier, 0, NO_PICK, None);
             }
             if child.tier == branch.tier {
+                let is_less_crowded = |than: usize| self.by_crowd(at, than) == Ordering::Less;
+                if branch.next.is_none_or(is_less_crowded) {
+                    branch.next = Some(at);
+                }
                 branch.slots += child.slots;
                 branch.pick = branch.pick.min(child.pick);
             }
         }
-        if branch.is_core {
+        if branch.is_core && branch.tier != NOTHING {
             self.judge_core(&mut branch);
         }
         let kept = &mut self.branches[index];
@@ -190,19 +235,29 @@ impl Tree {
         }
     }
 
-    /// Puts the next task where SPREAD wants it: always on the branch with the fewest tasks, among those that lead to
-    /// the best tier.
+    /// Puts the next task where SPREAD wants it: among CPUs of the best tier on the one that adds least to the components
+    /// of the shape, the first that differs deciding.
     pub(super) fn put_apart(&mut self) -> Option<Cpu> {
-        let tier = self.branches[0].tier;
-        let mut at = 0;
-        while self.branches[at].cpu.is_none() {
-            let open = self.branches[at].children.iter().filter(|&&child| self.leads_to(at, child, tier));
-            // Below an LLC no shape counts.
-            let crowd = |child: usize| if self.has_shape(child) { self.branches[child].tasks } else { 0 };
-            at = *open.min_by_key(|&&child| (crowd(child), self.branches[child].pick))?;
-        }
-        self.put(at);
-        self.branches[at].cpu
+        let tip = self.ways_down(0).last().filter(|&tip| self.branches[tip].tier != NOTHING)?;
+        self.put(tip);
+        self.branches[tip].cpu
+    }
+
+    /// The branches that SPREAD goes down from one, itself included.
+    fn ways_down(&self, from: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(from), |&at| self.branches[at].next)
+    }
+
+    /// Which of two branches SPREAD takes first. A component that does not count the one's tasks is not made worse there.
+    fn by_crowd(&self, a: usize, b: usize) -> Ordering {
+        let added = |from: usize| {
+            self.ways_down(from).filter_map(|at| {
+                let branch = &self.branches[at];
+                Some((Reverse(branch.component?), branch.tasks))
+            })
+        };
+        let pick = |from: usize| self.ways_down(from).last().map(|tip| self.branches[tip].pick);
+        added(a).cmp(added(b)).then_with(|| pick(a).cmp(&pick(b)))
     }
 
     /// Whether a child has a slot of the branch's best tier. Below a core only the CPU's own tasks count.

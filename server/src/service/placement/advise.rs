@@ -155,7 +155,7 @@ fn answer(
     let told = |question: &Question| {
         let frame = Frame { question, scene, covered, valid_for: &rests_on };
         let mut warnings = Warnings::default();
-        warn_of_advice(&given, covered, &mut warnings);
+        warn_of_advice(&given, question.policy, covered, &mut warnings);
         if question.full && Frame::is_long(&given) {
             let said =
                 "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
@@ -241,7 +241,7 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
     }
 }
 
-fn warn_of_advice(advice: &Advice, covered: bool, warnings: &mut Warnings) {
+fn warn_of_advice(advice: &Advice, policy: Policy, covered: bool, warnings: &mut Warnings) {
     let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
     if !advice.proof.is_safe() || (!covered && needs_model) {
         let said = match advice.proof.outcome {
@@ -253,7 +253,14 @@ fn warn_of_advice(advice: &Advice, covered: bool, warnings: &mut Warnings) {
         warnings.add("NOT_PROVEN", said);
     }
     if !advice.optimal {
-        let said = "Where a host is not regular, idle and allowed as a whole, not every placement is tried: a better one may exist.";
+        let said = match policy {
+            Policy::Spread => {
+                "Where caches cross NUMA nodes, or busy cores are to be shared, not every placement is tried: a better one may exist."
+            }
+            _ => {
+                "Where a host is not regular, idle and allowed as a whole, not every placement is tried: a better one may exist."
+            }
+        };
         warnings.add("MAY_NOT_BE_OPTIMAL", said);
     }
 }
