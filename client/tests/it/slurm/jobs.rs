@@ -7,6 +7,8 @@ use super::{
     front::{Front, Manner},
     two_cpus, unsafe_host,
 };
+use berth_model::{Cpu, CpuSet};
+
 use crate::{berth::machine, berthd::Berthd};
 
 fn affinities(tasks: &[Task]) -> Vec<&str> {
@@ -204,32 +206,78 @@ fn jobs_run_whatever_berthd_does() {
     }
 }
 
-/// A slurmd that takes the host for one of 640 CPUs, as berthd does: what it calls CPUs are the OS's numbers.
+/// A slurmd that takes the host for one of 640 CPUs, as berthd does. It counts CPUs core by core, and its masks are the OS's
+/// numbers all the same.
 #[test]
 fn masks_of_640_cpus_are_the_oss_numbers() {
     let Some(server) = two_cpus().then(unsafe_host) else { return };
-    let xml = machine("seeds/turin-2s-l3-as-numa.xml");
+    let xml = machine("seeds/turin-2s-l3-as-numa.xml").canonicalize().expect("it is there");
     let setup = Setup {
         node: "CPUs=640 Sockets=2 CoresPerSocket=160 ThreadsPerCore=2",
-        environment: vec![("HWLOC_XMLFILE", xml.canonicalize().expect("it is there"))],
+        environment: vec![("HWLOC_XMLFILE", xml)],
         ..Setup::asking(&server)
     };
     let Some(cluster) = Cluster::start(&setup) else { return };
-    // All tasks on the first NUMA node: of its CPUs, 0-15 and 320-335, two are here.
-    let list = cluster.run("srun", 0, |srun| {
-        srun.args(["-n", "4", "--cpu-bind=map_ldom:0", "sh", "-c", "echo $SLURM_CPU_BIND_LIST"]);
-    });
-    println!("map_ldom: {list:?}");
-    let tasks = cluster.tasks("-n 4 -c 160 --cpu-bind=sockets");
-    println!("{tasks:?}");
-    println!(
-        "{}",
-        cluster
-            .slurmd_log()
-            .lines()
-            .filter(|l| l.contains("mask") || l.contains("lllp"))
-            .collect::<Vec<_>>()
-            .join("\n")
-    );
+    let topology = server.berth(["topology", "--full", "-o", "json"]).json();
+    let numbers = Numbers::of(&topology);
+
+    // Tasks that may use all of it are bound within what is here of it.
+    let tasks = cluster.tasks("-n 4 --exclusive --cpu-bind=ldoms");
+    assert_eq!(affinities(&tasks), ["0", "0", "1", "1"], "{tasks:?}");
+
+    let show =
+        "scontrol show job -d $SLURM_JOB_ID | grep -o 'CPU_IDs=[^ ]*'; echo MASKS=$SLURM_CPU_BIND_LIST";
+    for args in ["-n 2 -c 64 --cpu-bind=none", "-n 1 -c 6", "-n 1 -c 320"] {
+        let said = cluster.run("srun", 0, |srun| {
+            srun.args(args.split_whitespace()).args(["sh", "-c", show]);
+        });
+        let said = said.answer();
+        let field = |name: &str| {
+            let text = said.lines().find_map(|line| line.strip_prefix(name));
+            CpuSet::parse(text.unwrap_or_else(|| panic!("{name} {said}"))).expect("CPUs")
+        };
+        let (ids, masks) = (field("CPU_IDs="), field("MASKS="));
+        println!("{args}: Slurm's CPUs {ids} are the OS's {masks}");
+        assert_eq!(masks, numbers.of_slurm(&ids), "{args}: {ids}");
+        assert_ne!(masks, ids, "{args}: they are counted otherwise");
+    }
+
+    // Tasks whose CPUs are not here cannot start: what slurmd made for them is a core for each.
+    cluster.run("srun", 0, |srun| _ = srun.args(["-n", "20", "--exclusive", "--cpu-bind=cores", "true"]));
+    let log = cluster.slurmd_log();
+    let (_, made) = log.rsplit_once("mask_cpu, 0x").expect("slurmd says its masks");
+    let made = made.lines().next().expect("there is one").trim_start_matches("0x");
+    let cores: Vec<CpuSet> = made
+        .split(',')
+        .map(|mask| CpuSet::parse(&format!("0x{}", mask.trim_start_matches("0x"))).expect("a mask"))
+        .collect();
+    assert_eq!(cores.len(), 20);
+    for core in &cores {
+        let cpus: Vec<u32> = core.iter().map(Cpu::number).collect();
+        assert!(matches!(cpus[..], [first, second] if second == first + 320), "{core}");
+    }
     assert_eq!(cluster.drained(), 0);
+}
+
+/// The OS's numbers of CPUs, in the order in which Slurm counts them: by package, core and thread.
+struct Numbers(Vec<u32>);
+
+impl Numbers {
+    fn of(topology: &serde_json::Value) -> Self {
+        let mut cores: Vec<(u64, Vec<u32>)> = topology["topology"]["cores"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|core| {
+                let cpus = CpuSet::parse(core["cpus"].as_str().expect("a text")).expect("a list");
+                (core["package"].as_u64().expect("a number"), cpus.iter().map(Cpu::number).collect())
+            })
+            .collect();
+        cores.sort();
+        Self(cores.into_iter().flat_map(|(_, cpus)| cpus).collect())
+    }
+
+    fn of_slurm(&self, ids: &CpuSet) -> CpuSet {
+        ids.iter().filter_map(|id| Cpu::try_new(*self.0.get(id.index())?)).collect()
+    }
 }
