@@ -14,7 +14,7 @@ use crate::{
     listen::{self, Access, Socket, Tcp, incoming},
     metrics::{self, Facts, Metrics, Requests},
     serve::{self, Health, Listening},
-    service::{Context, Pool},
+    service::{Context, Pool, Repeats},
     shares::Shares,
     snapshot::{Choice, Here, Machine, Sampler, publisher},
     systemd, telemetry,
@@ -140,6 +140,7 @@ impl Daemon {
             current: current.clone(),
             publisher: publisher.clone(),
             holds: holds.clone(),
+            repeats: Repeats::default(),
             owners,
             reader: reader.clone(),
             foreign: Pool::new(

@@ -7,12 +7,14 @@ mod kept;
 mod load;
 mod placement;
 mod pool;
+mod repeats;
 mod subject;
 mod topology;
 mod watch;
 
 pub(crate) use caller::Caller;
 pub(crate) use pool::Pool;
+pub(crate) use repeats::Repeats;
 
 use crate::{
     config::Live,
@@ -35,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) publisher: Handle,
     /// The way to the keeper of holds.
     pub(crate) holds: ledger::Handle,
+    /// Requests for holds that come many times at once.
+    pub(crate) repeats: Repeats,
     pub(crate) owners: Arc<Owners>,
     pub(crate) reader: Reader,
     /// Questions about hosts that are not here, or under kernels that this one does not run.

@@ -218,6 +218,28 @@ async fn the_same_request_is_answered_the_same() {
     assert_eq!(ids.len(), 1);
 }
 
+/// More than may wait for a long computation: the first one's is everybody's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_herd_that_asks_a_long_question_costs_one_decision() {
+    let served = Served::start(&HOST).await;
+    let channel = over_unix(served.daemon.uds().unwrap()).await;
+    let asked = (0..100).map(|task| {
+        let channel = channel.clone();
+        let request = v1::AdviseRequest {
+            tasks: 200,
+            only_task: Some(task),
+            hold: Some(v1::HoldSpec { request_id: "step".to_owned(), ..lease(60) }),
+            ..Default::default()
+        };
+        tokio::spawn(async move { placement(&channel).advise(request).await })
+    });
+    let mut ids = BTreeSet::new();
+    for answer in asked.collect::<Vec<_>>() {
+        ids.insert(answer.await.unwrap().unwrap().into_inner().hold.unwrap().id);
+    }
+    assert_eq!((ids.len(), list(&channel).await.len()), (1, 1));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_and_what_belongs_to_them() {
     let served = Served::start(&HOST).await;

@@ -82,8 +82,16 @@ impl Context {
             machine: subject.is_transient.then(|| Arc::clone(&subject.snapshot.machine)),
             warnings: warnings.into_wire(),
         });
+        // A herd that asks the same costs one decision: the others wait for it.
+        let is_known = || self.is_known(&decision.spec);
+        let turn = if is_short || decision.spec.request_id.is_empty() || is_known() {
+            None
+        } else {
+            let turn = self.repeats.turn(decision.spec.uid.0, &decision.spec.request_id).await;
+            Some(turn).filter(|_| !is_known())
+        };
         // What takes long is computed before it is its turn. If nothing has changed when it is, it stands.
-        let early = if is_short {
+        let early = if is_short || is_known() {
             None
         } else {
             let (decision, snapshot) = (Arc::clone(&decision), Arc::clone(&subject.snapshot));
@@ -95,7 +103,15 @@ impl Context {
             self.long.run(compute).await?.ok()
         };
         let computing = self.metrics.computing.clone();
-        self.holds.act(move |desk| computing.timed(|| decision.keep(desk, early))).await
+        let deciding = Arc::clone(&decision);
+        let kept = self.holds.act(move |desk| computing.timed(|| deciding.keep(desk, early))).await;
+        drop(turn);
+        kept
+    }
+
+    /// Whether this request was decided before.
+    fn is_known(&self, spec: &Spec) -> bool {
+        self.holds.published().borrow().book.requested(spec.uid, &spec.request_id).is_some()
     }
 }
 
