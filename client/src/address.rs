@@ -48,6 +48,11 @@ impl Address {
         Self::first_of(runtime.as_deref(), Path::exists)
     }
 
+    /// The socket of a server that the system runs, whether it is there now or not.
+    pub(crate) fn of_the_system() -> Self {
+        Self::Unix(SYSTEM_SOCKET.into())
+    }
+
     fn first_of(runtime: Option<&Path>, exists: impl Fn(&Path) -> bool) -> Self {
         let user = runtime.filter(|folder| folder.is_absolute()).map(|folder| folder.join(USER_SOCKET));
         let mut sockets = [Some(PathBuf::from(SYSTEM_SOCKET)), user].into_iter().flatten();

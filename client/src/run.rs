@@ -37,6 +37,7 @@ fn answer(cli: &Cli) -> Result<Answer, Error> {
     let address = global.server.clone().unwrap_or_else(Address::default_of_this_host);
     let tls = tls::config(&global.tls, &address)?;
     let asker = Asker {
+        is_named: global.server.is_some(),
         connection: Connection::new(address, tls, global.timeout),
         output: global.output,
         page: Page::stdout(global.color, global.verbose),

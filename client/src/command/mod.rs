@@ -31,6 +31,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Asker {
     pub(crate) connection: Connection,
+    /// Whether the address was given, and not found.
+    pub(crate) is_named: bool,
     pub(crate) output: Output,
     pub(crate) page: Page,
     /// Whether standard error takes colours.

@@ -25,6 +25,8 @@ pub(super) fn run(args: &SlurmInstall, asker: &Asker) -> Result<String, Error> {
         None => absolute(&env::current_exe().map_err(Error::Runtime)?, "--berth")?,
     };
     let server = match asker.connection.address() {
+        // That of the nodes, where Slurm runs: what is here now, such as a user's own, says nothing of it.
+        _ if !asker.is_named => Address::of_the_system(),
         Address::Unix(path) => Address::Unix(absolute(path, "--server")?),
         other => other.clone(),
     };

@@ -156,6 +156,10 @@ fn tasks_in_a_cpuset_are_bound_inside_it() {
         // What Slurm gave is never left.
         let inside = |task: &Task| ["0", "1", "0-1"].contains(&task.affinity.as_str());
         assert!(tasks[4..].iter().all(inside), "{plugins}: {tasks:?}");
+        // An ordinary user may hold CPUs of its own cpuset alone, which are the step's.
+        let tasks = cluster.tasks_of("-n 2", USER, &[]);
+        let held = |task: &Task| task.status.starts_with("left: ") && !task.status.contains("not held");
+        assert!(tasks.iter().all(held), "{plugins}: {tasks:?}");
         assert_eq!(cluster.drained(), 0);
     }
 }

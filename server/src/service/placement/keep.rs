@@ -103,8 +103,7 @@ impl Context {
             self.long.run(compute).await?.ok()
         };
         let computing = self.metrics.computing.clone();
-        let deciding = Arc::clone(&decision);
-        let kept = self.holds.act(move |desk| computing.timed(|| deciding.keep(desk, early))).await;
+        let kept = self.holds.act(move |desk| computing.timed(|| decision.keep(desk, early))).await;
         drop(turn);
         kept
     }
