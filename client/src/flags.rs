@@ -36,6 +36,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("scenario.parent_keeps_running", "--parent-keeps-running"),
     ("scenario.preferred_node", "--preferred-node"),
     ("scenario.mark", "--mark"),
+    ("scenario.marked", "--marked"),
     ("scenario.idle_order", "--idle-order"),
     ("scenario.exit_latencies", "--exit-latency"),
     ("scenario.holders", "--holders"),

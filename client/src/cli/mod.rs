@@ -272,6 +272,9 @@ pub struct Advise {
     /// Show the placement behind the advice, its objective, and the runners-up with the reason each lost
     #[arg(long, help_heading = ANSWER)]
     pub explain: bool,
+    /// Show how each task comes to its CPU: without the advice, and in each run that refutes a wider form
+    #[arg(long, help_heading = ANSWER)]
+    pub trace: bool,
     /// End with 10 if what is advised is not safe, with 11 if that is not known
     #[arg(long, help_heading = ANSWER)]
     pub check: bool,

@@ -26,6 +26,9 @@ pub struct ScenarioArgs {
     /// What to assume of the mark that load balancing leaves on a group where affinity stopped it
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub mark: Mark,
+    /// A group that load balancing has marked by now, by all its CPUs, such as a NUMA node's; can be given several times
+    #[arg(long, value_name = "CPUS")]
+    pub marked: Vec<String>,
     /// Idle CPUs in the order they went idle, the latest first: 3,1,2
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     pub idle_order: Vec<u32>,
@@ -86,6 +89,7 @@ impl ScenarioArgs {
             parent_keeps_running: self.parent_keeps_running,
             preferred_node: self.preferred_node,
             mark: scenario::Mark::from(self.mark).into(),
+            marked: self.marked.clone(),
             idle_order: self.idle_order.clone(),
             exit_latencies: self.exit_latency.as_ref().map(|given| given.0.clone()).unwrap_or_default(),
             holders: scenario::Holders::from(self.holders).into(),
@@ -108,6 +112,7 @@ impl ScenarioArgs {
             Mark::Clear => parts.push("no group is marked".to_owned()),
             Mark::Set => parts.push("groups are marked as soon as there is a reason".to_owned()),
         }
+        parts.extend(self.marked.iter().map(|cpus| format!("the group of CPUs {cpus} is marked")));
         let order: Vec<String> = self.idle_order.iter().map(u32::to_string).collect();
         parts.extend((!order.is_empty()).then(|| format!("CPUs went idle in the order {}", order.join(","))));
         parts.extend(self.exit_latency.is_some().then(|| "exit latencies as given".to_owned()));
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn every_circumstance_is_asked_about() {
         let args = typed(
-            "--gap 0 --children-sleep --parent-keeps-running --preferred-node 0 --mark set --idle-order 3,1,0 \
+            "--gap 0 --children-sleep --parent-keeps-running --preferred-node 0 --mark set --marked 0-7 --idle-order 3,1,0 \
              --exit-latency 0-3,8:2us,4-7:0 --holders asleep",
         );
         let micros = |n: i32| Some(prost_types::Duration { seconds: 0, nanos: n * 1000 });
@@ -174,6 +179,7 @@ mod tests {
             parent_keeps_running: true,
             preferred_node: Some(0),
             mark: scenario::Mark::Set.into(),
+            marked: vec!["0-7".to_owned()],
             idle_order: vec![3, 1, 0],
             exit_latencies: vec![latency("0-3,8", 2), latency("4-7", 0)],
             holders: scenario::Holders::Asleep.into(),
@@ -182,7 +188,7 @@ mod tests {
         assert_eq!(
             args.label(),
             "no time passes; children sleep at once; the parent keeps running; node 0 is preferred; groups are marked \
-             as soon as there is a reason; CPUs went idle in the order 3,1,0; exit latencies as given; holders sleep"
+             as soon as there is a reason; the group of CPUs 0-7 is marked; CPUs went idle in the order 3,1,0; exit latencies as given; holders sleep"
         );
     }
 }

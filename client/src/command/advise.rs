@@ -57,6 +57,7 @@ fn request(args: &Advise) -> Result<AdviseRequest, Error> {
         launch: launch::Value::from(tasks.launch).into(),
         scenario: args.scenario.message(),
         view: view(args.explain),
+        trace: args.trace,
         ..AdviseRequest::default()
     })
 }

@@ -1,8 +1,8 @@
 //! `berth advise`.
 
-use berth_proto::v1::{Advice, AdviseResponse, Attempt, Prediction, Reason};
+use berth_proto::v1::{Advice, AdviseResponse, Attempt, Prediction, Proof, Reason};
 
-use super::{advice, compare, proof, question::Question, why};
+use super::{advice, compare, proof, question::Question, trace, why};
 use crate::text::{Column, Page, Table, Text, Tone, words};
 
 /// The whole answer.
@@ -25,7 +25,35 @@ pub(crate) fn advise(question: &Question, response: &AdviseResponse, page: Page)
     compare::tables(&mut text, without.unwrap_or(&none), with.unwrap_or(&none));
     why::objective(&mut text, advised.objective.as_ref());
     why::runners_up(&mut text, &response.runners_up);
+    traces(&mut text, response);
     text.finish()
+}
+
+/// The decisions of the launch without the advice, and of the runs that refute a mask.
+fn traces(text: &mut Text, response: &AdviseResponse) {
+    let proof = |proof: Option<&Proof>| proof.and_then(|proof| proof.failing_run.clone());
+    let advised = response.advice.as_ref().and_then(|advice| advice.proof.as_ref());
+    let mut told: Vec<Prediction> = Vec::new();
+    let runs = [
+        ("The mask alone: a run that piles up", proof(response.asked.as_ref())),
+        ("The advice: a run that piles up", proof(advised)),
+        ("Without the advice: the likeliest run", response.without.clone()),
+    ];
+    let attempts = response
+        .attempts
+        .iter()
+        .map(|attempt| ("A wider form: a run that piles up", proof(attempt.proof.as_ref())));
+    for (title, run) in runs.into_iter().chain(attempts) {
+        // The same run may refute several forms.
+        let Some(run) =
+            run.filter(|run| !run.trace.is_empty() && told.iter().all(|known| known.trace != run.trace))
+        else {
+            continue;
+        };
+        text.heading(&format!("{title}, from CPU {} under {}", run.origin, run.profile));
+        trace::blocks(text, &run);
+        told.push(run);
+    }
 }
 
 fn head(text: &mut Text, advised: &Advice, response: &AdviseResponse) {
@@ -97,7 +125,8 @@ fn reasons(text: &mut Text, response: &AdviseResponse) {
 #[cfg(test)]
 mod tests {
     use berth_proto::v1::{
-        Objective, ObjectiveComponent, Part, Proof, RunnerUp, Snapshot, TaskEntry, form, policy, proof,
+        Objective, ObjectiveComponent, Part, Proof, RunnerUp, Snapshot, TaskEntry, TaskTrace, form, policy,
+        proof,
     };
 
     use super::*;
@@ -183,6 +212,27 @@ mod tests {
             ..RunnerUp::default()
         }];
         insta::assert_snapshot!(advise(&samples::turin_question(), &answer, PAGE));
+    }
+
+    #[test]
+    fn a_run_that_refutes_several_forms_is_traced_once() {
+        let task =
+            |task, because: &str| TaskTrace { task, because: because.to_owned(), ..TaskTrace::default() };
+        let traced = |run: &mut Prediction, because: &str| {
+            run.trace = vec![task(0, because), task(1, because)];
+        };
+        let mut answer = response();
+        let failing = |proof: &mut Option<Proof>| {
+            traced(proof.as_mut().unwrap().failing_run.as_mut().unwrap(), "It is refuted here.");
+        };
+        failing(&mut answer.asked);
+        failing(&mut answer.attempts[0].proof);
+        traced(answer.without.as_mut().unwrap(), "It is likeliest here.");
+        let text = advise(&samples::turin_question(), &answer, PAGE);
+        assert_eq!(text.matches("It is refuted here.").count(), 2, "{text}");
+        assert_eq!(text.matches("It is likeliest here.").count(), 2, "{text}");
+        assert!(text.contains("The mask alone: a run that piles up, from CPU 0 under"), "{text}");
+        assert!(!text.contains("A wider form: a run"), "{text}");
     }
 
     #[test]

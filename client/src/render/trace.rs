@@ -12,7 +12,7 @@ pub(super) fn blocks(text: &mut Text, prediction: &Prediction) {
     if prediction.trace_cut {
         text.gap();
         text.sentence(
-            "The trace was too long for one answer, and is cut here: --trace-tasks chooses others.",
+            "The trace was too long for one answer, and is cut here: berth predict --trace-tasks chooses others.",
         );
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     cpuset::{Cpu, CpuSet},
     domains::Domains,
     load::Load,
-    predict::{Burst, Entry, GAP, Markable, Parent, Symmetry, Weight},
+    predict::{Burst, Entry, GAP, Markable, Marks, Parent, Symmetry, Weight},
     profile::Profile,
     topology::Topology,
 };
@@ -56,24 +56,46 @@ pub struct Kernel<'a> {
 }
 
 /// How the tasks will be started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Launch {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch<'a> {
     /// The CPU that the parent is on; `None` for any that it could be on.
     pub origin: Option<Cpu>,
     /// What the parent does meanwhile.
     pub parent: Parent,
     /// Fork or exec.
     pub entry: Entry,
+    /// Time between two placements, in microseconds; 0 if the clock is frozen, and a proof then takes it as such.
+    pub gap: u64,
+    /// What of the imbalance mark is met.
+    pub marks: Marks,
+    /// Groups that are marked already, by their CPUs.
+    pub marked: &'a [CpuSet],
 }
 
-impl Launch {
-    /// A burst of this launch.
-    pub fn burst<'a>(&self, allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Burst<'a> {
-        Burst {
-            parent: self.parent,
-            entry: self.entry,
+impl Default for Launch<'_> {
+    fn default() -> Self {
+        Self {
+            origin: None,
+            parent: Parent::default(),
+            entry: Entry::default(),
             gap: GAP,
+            marks: Marks::Never,
+            marked: &[],
+        }
+    }
+}
+
+impl<'a> Launch<'a> {
+    /// A burst of this launch.
+    pub fn burst(&self, allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Burst<'a> {
+        let Self { parent, entry, gap, marks, marked, .. } = *self;
+        Burst {
+            parent,
+            entry,
+            gap,
             parent_weight: Weight::Light,
+            marks,
+            marked,
             ..Burst::forks(allowed, tasks, origin)
         }
     }
@@ -101,7 +123,7 @@ pub struct Request<'a> {
     /// What to do with the threads of one core.
     pub smt: Smt,
     /// How they will be started.
-    pub launch: Launch,
+    pub launch: Launch<'a>,
     /// The forms that the caller can apply; empty for all.
     pub can_apply: &'a [Form],
     /// Entries of [`Form::PerTask`] are single CPUs even where wider ones are proven.

@@ -42,6 +42,8 @@ pub struct Failure {
     pub origin: Cpu,
     /// Index of the part.
     pub part: usize,
+    /// What ran as the part was launched; `None` if the run is one of all parts, one after the other.
+    pub load: Option<Load>,
     /// The run of that part's tasks.
     pub run: Run,
 }
@@ -76,7 +78,7 @@ impl Proof {
     /// Takes a proof back for a run of all parts together.
     pub(super) fn refute(&mut self, profile: &'static str, origin: Cpu, run: Run) {
         self.outcome = Outcome::Unsafe;
-        self.failure = Some(Failure { profile, origin, part: 0, run });
+        self.failure = Some(Failure { profile, origin, part: 0, load: None, run });
     }
 
     /// Whether no run piles up.
@@ -91,7 +93,7 @@ pub(super) struct Prover<'a> {
     pub(super) topology: &'a Topology,
     pub(super) kernels: &'a [Kernel<'a>],
     pub(super) load: &'a Load,
-    pub(super) launch: Launch,
+    pub(super) launch: Launch<'a>,
     /// Which groups may be marked as imbalanced.
     pub(super) marks: Markable,
     /// Every end of a run that does not pile up is accepted.
@@ -220,7 +222,7 @@ impl Prover<'_> {
             work.origins.insert(origin);
             let search = Search {
                 marks: self.marks,
-                weights: true,
+                weights: self.launch.gap > 0,
                 stop_at_pile_up: true,
                 runs: MAX_RUNS.saturating_sub(work.runs),
                 looks: MAX_LOOKS.saturating_sub(work.looks),
@@ -232,7 +234,7 @@ impl Prover<'_> {
             work.cut |= !complete;
             if let Some(run) = refused.or_else(|| ends.into_iter().find(misses)) {
                 let profile = kernel.profile.name;
-                work.failure = Some(Failure { profile, origin, part: index, run });
+                work.failure = Some(Failure { profile, origin, part: index, load: Some(load.clone()), run });
                 return false;
             }
             if work.cut {

@@ -47,11 +47,7 @@ pub(crate) struct Candidate<'s> {
 
 impl<'s> Candidate<'s> {
     fn new(state: &State<'_>, group: u32, stats: &'s GroupStats, imbalance_pct: u32) -> Self {
-        let mut group_type = GroupType::HasSpare;
-        if stats.tasks >= stats.weight {
-            let runnable = state.profile.group_runnable.then(|| state.runnable(stats));
-            group_type = classify(stats, state.util(stats), runnable, imbalance_pct);
-        }
+        let mut group_type = unmarked(state, stats, imbalance_pct);
         if state.is_marked(group) {
             group_type = group_type.max(GroupType::Imbalanced);
         }
@@ -84,13 +80,17 @@ impl<'s> Candidate<'s> {
     /// Itself with each type that it may have: for however long its tasks have run, with the mark and without.
     fn forms(self, state: &State<'_>, imbalance_pct: u32, open: Open) -> Forms<'s> {
         let Self { group, stats, .. } = self;
-        let least = self.group_type();
+        let mut least = self.group_type();
+        let mut may_be_marked = state.may_be_marked(group, open.marks);
+        // One that is told to be marked may have been cleared since.
+        if open.marks != Markable::None && state.is_marked(group) {
+            (least, may_be_marked) = (unmarked(state, stats, imbalance_pct), true);
+        }
         let mut most = least;
         if open.weights && stats.tasks >= stats.weight {
             let runnable = state.profile.group_runnable.then(|| full(stats.tasks));
             most = most.max(classify(stats, full(stats.busy), runnable, imbalance_pct));
         }
-        let may_be_marked = state.may_be_marked(group, open.marks);
         Forms { group, stats, least, most, may_be_marked }
     }
 
@@ -138,6 +138,15 @@ impl<'s> Forms<'s> {
     fn worst(self) -> Option<u64> {
         self.each().next_back().map(|form| form.rank)
     }
+}
+
+/// The type of a group, but for its mark.
+fn unmarked(state: &State<'_>, stats: &GroupStats, imbalance_pct: u32) -> GroupType {
+    if stats.tasks < stats.weight {
+        return GroupType::HasSpare;
+    }
+    let runnable = state.profile.group_runnable.then(|| state.runnable(stats));
+    classify(stats, state.util(stats), runnable, imbalance_pct)
 }
 
 /// The first type that fits, from the busiest down.

@@ -58,12 +58,19 @@ pub(crate) struct MarkBoard {
     of: Sparse<Mark>,
     /// Groups that had a reason once.
     active: Vec<u32>,
+    /// Groups that are told to be marked.
+    told: Vec<u32>,
 }
 
 impl MarkBoard {
     pub(crate) fn new(marks: Marks, groups: usize) -> Self {
         let limit = if marks == Marks::Never { 0 } else { groups };
-        Self { marks, of: Sparse::new(limit, 0), active: Vec::new() }
+        Self { marks, of: Sparse::new(limit, 0), active: Vec::new(), told: Vec::new() }
+    }
+
+    /// The group is marked, and stays so.
+    pub(crate) fn tell(&mut self, group: u32) {
+        self.told.push(group);
     }
 
     /// Whether it matters where there is a reason.
@@ -72,7 +79,7 @@ impl MarkBoard {
     }
 
     pub(crate) fn is_set(&self, group: u32) -> bool {
-        self.of.get(group as usize).is_some_and(|mark| mark.is_set)
+        self.told.contains(&group) || self.of.get(group as usize).is_some_and(|mark| mark.is_set)
     }
 
     /// The group that had a reason first.

@@ -122,6 +122,9 @@ pub struct Host<'a> {
     pub load: &'a Load,
 }
 
+/// The most groups that can be told to be marked.
+pub const MAX_MARKED: usize = 32;
+
 /// Tasks started one after another under a mask.
 #[derive(Debug, Clone, Copy)]
 pub struct Burst<'a> {
@@ -145,6 +148,8 @@ pub struct Burst<'a> {
     pub marks: Marks,
     /// Whether that is the central case only, and runs with other marks belong to what may come.
     pub marks_open: bool,
+    /// Groups that are marked as it begins and stay so, by their CPUs; at most [`MAX_MARKED`].
+    pub marked: &'a [CpuSet],
     /// What is known of idle CPUs, by CPU number; CPUs beyond its end are as [`IdleCpu::default`].
     pub idle: &'a [IdleCpu],
     /// The NUMA node that the tasks prefer already, as an index into the topology's [`Level::Node`] units: threads of a
@@ -167,6 +172,7 @@ impl<'a> Burst<'a> {
             parent_weight: Weight::Fresh,
             marks: Marks::Never,
             marks_open: true,
+            marked: &[],
             idle: &[],
             preferred_node: None,
         }
@@ -189,7 +195,7 @@ impl<'a> Burst<'a> {
 
     /// What tells CPUs apart wherever the parent is.
     fn told(&self) -> Told<'a> {
-        Told { origin: None, preferred_node: self.preferred_node, idle: self.idle }
+        Told { origin: None, preferred_node: self.preferred_node, idle: self.idle, marked: self.marked }
     }
 
     /// The counters before the first placement.
@@ -198,6 +204,7 @@ impl<'a> Burst<'a> {
         'a: 's,
     {
         let mut state = State::new(host, self.allowed, self.tasks, self.marks);
+        state.mark(self.marked);
         self.add_parent(parent, &mut state);
         state
     }

@@ -19,7 +19,8 @@ pub struct Outset<'a> {
 impl<'a> Outset<'a> {
     /// Sets the host up for a burst, whatever `burst.origin` says.
     pub fn new(host: Host<'a>, symmetry: &'a Symmetry, burst: &Burst<'a>) -> Self {
-        let state = State::new(host, burst.allowed, burst.tasks, burst.marks);
+        let mut state = State::new(host, burst.allowed, burst.tasks, burst.marks);
+        state.mark(burst.marked);
         let picture = symmetry.picture(&state, burst.told());
         Self { host, burst: *burst, state, picture }
     }

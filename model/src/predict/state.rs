@@ -146,6 +146,15 @@ impl<'a> State<'a> {
         state
     }
 
+    /// Takes the groups with exactly these CPUs as marked.
+    pub(crate) fn mark(&mut self, groups: &[CpuSet]) {
+        for cpus in groups {
+            for (group, _) in (0..).zip(self.domains.groups()).filter(|(_, known)| *known == cpus) {
+                self.board.tell(group);
+            }
+        }
+    }
+
     /// Notes that so many groups or tied CPUs are looked at: what a placement costs.
     pub(crate) fn note_looks(&mut self, count: usize) {
         self.looks += count as u64;

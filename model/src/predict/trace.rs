@@ -4,7 +4,7 @@
 //! decided, and a burst that nobody traces pays nothing for it.
 
 use super::{
-    Burst, Host,
+    Burst, Host, Markable,
     because::{because, by_load_because},
     by_load::{Margins, Survey},
     group::{Candidate, GroupType, Open, Reason, candidates, decide, group_choices, local_and_idlest},
@@ -23,6 +23,8 @@ use crate::{
 pub struct TaskTrace {
     /// Index of the task in the burst.
     pub task: u32,
+    /// Microseconds since the first placement.
+    pub at: u64,
     /// The CPU that the descent started from.
     pub from: Cpu,
     /// The CPU that the task is put on.
@@ -110,40 +112,77 @@ impl Group {
     }
 }
 
-/// Traces the central run of a burst. `take` is given the trace of each task that is `wanted`, and says whether to go on.
+/// Traces a burst: the run with these `places`, or the central one where they end. `take` is given the trace of each
+/// task that is `wanted`, and says whether to go on.
 pub fn trace(
     host: Host<'_>,
     burst: &Burst<'_>,
+    places: &[Cpu],
     wanted: impl Fn(u32) -> bool,
     mut take: impl FnMut(TaskTrace) -> bool,
 ) {
     let (walk, mut state) = (burst.walk(), burst.start(host, burst.parent_weight));
-    for task in 0..burst.tasks {
+    let mut at = 0;
+    for (task, index) in (0..burst.tasks).zip(0..) {
+        let place = places.get(index).copied();
         let cpu = match burst.placed_at_start().filter(|_| task == 0) {
             Some(cpu) => {
                 let because = format!("It is the parent, which stays on CPU {cpu}.");
-                let parent = TaskTrace { task, from: cpu, cpu, steps: Vec::new(), fell_back: false, because };
+                let parent =
+                    TaskTrace { task, at, from: cpu, cpu, steps: Vec::new(), fell_back: false, because };
                 if wanted(task) && !take(parent) {
                     return;
                 }
                 continue;
             }
             None if wanted(task) => {
-                let traced = trace_task(&walk, &mut state, task);
+                let mut traced = trace_task(&walk, &mut state, task, at);
+                if let Some(place) = place.filter(|place| *place != traced.cpu) {
+                    traced.turn_to(place, &walk, &state);
+                }
                 let cpu = traced.cpu;
                 if !take(traced) {
                     return;
                 }
                 cpu
             }
-            None => walk.place(&mut state),
+            None => place.unwrap_or_else(|| walk.place(&mut state)),
         };
         burst.children.start_on(cpu, &mut state);
         state.advance(burst.gap);
+        at += burst.gap;
     }
 }
 
-fn trace_task(walk: &Walk<'_>, state: &mut State<'_>, task: u32) -> TaskTrace {
+impl TaskTrace {
+    /// The run has the task elsewhere: says what user space cannot see and has to be so for that.
+    fn turn_to(&mut self, cpu: Cpu, walk: &Walk<'_>, state: &State<'_>) {
+        let equals = Open { ring_order: true, ..Open::default() };
+        let longer = Open { weights: true, ..equals };
+        let leads = |open: Open| {
+            let mut outcomes = CpuSet::new();
+            walk.visit(&mut state.clone(), open, &mut outcomes);
+            outcomes.contains(cpu)
+        };
+        let given = if leads(equals) {
+            "it is one of equals"
+        } else if leads(longer) {
+            "as it is if tasks have run for longer"
+        } else if leads(Open { marks: Markable::Any, ..longer }) {
+            "as it is if a group is marked, or no longer"
+        } else {
+            "the rules do not lead there"
+        };
+        let space = if self.because.is_empty() { "" } else { " " };
+        self.because.push_str(&format!(
+            "{space}By what is known it comes out at CPU {}. In this run it is CPU {cpu}: {given}.",
+            self.cpu
+        ));
+        self.cpu = cpu;
+    }
+}
+
+fn trace_task(walk: &Walk<'_>, state: &mut State<'_>, task: u32, at: u64) -> TaskTrace {
     let mut steps = Vec::new();
     let why_not = walk.start(state).err();
     let reached = walk.descend(state, |state, level| steps.push(step(walk, state, level)));
@@ -163,7 +202,7 @@ fn trace_task(walk: &Walk<'_>, state: &mut State<'_>, task: u32) -> TaskTrace {
             "{space}CPU {reached} is not allowed: a CPU of the same NUMA node is taken, else any."
         ));
     }
-    TaskTrace { task, from: walk.origin, cpu, steps, fell_back, because }
+    TaskTrace { task, at, from: walk.origin, cpu, steps, fell_back, because }
 }
 
 /// Reads again what a level was decided by.

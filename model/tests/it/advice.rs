@@ -19,7 +19,7 @@ pub(crate) struct Question<'a> {
     pub(crate) tasks: u32,
     pub(crate) policy: Policy,
     pub(crate) smt: Smt,
-    pub(crate) launch: Launch,
+    pub(crate) launch: Launch<'a>,
     pub(crate) can_apply: &'a [Form],
     pub(crate) kept: bool,
     pub(crate) with_margin: bool,

@@ -18,6 +18,7 @@ mod hwloc;
 mod imb_numa;
 mod lopsided;
 mod machines;
+mod marked;
 mod mg;
 mod optimum;
 mod oracle;

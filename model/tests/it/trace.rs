@@ -20,6 +20,7 @@ fn traces(bench: &Bench, burst: &Burst<'_>) -> Vec<TaskTrace> {
     trace(
         bench.host(),
         burst,
+        &[],
         |_| true,
         |task| {
             traces.push(task);
@@ -171,7 +172,7 @@ proptest! {
             prop_assert_eq!(at, task.cpu);
         }
         let mut seen = Vec::new();
-        trace(bench.host(), &burst, |task| task % 3 == 1, |task| {
+        trace(bench.host(), &burst, &[], |task| task % 3 == 1, |task| {
             seen.push(task);
             seen.len() < 2
         });

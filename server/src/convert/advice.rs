@@ -229,7 +229,7 @@ pub(crate) fn again(mut plain: v1::AdviseResponse, only_task: Option<u32>, full:
                 .flat_map(|(index, part)| tasks(part).map(move |task| entry(task, part, Some(index))))
                 .collect();
         }
-        let said = "This was answered before, and is told as it was told then: without what only FULL has.";
+        let said = "This was answered before, and is told as it was told then: without what only FULL and `trace` add.";
         plain.warnings.push(v1::Warning {
             reason: "ANSWERED_BEFORE".to_owned(),
             message: said.to_owned(),

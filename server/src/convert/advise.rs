@@ -9,7 +9,7 @@ use crate::{service::Caller, snapshot::Snapshot};
 use berth_model::{
     advise::{Form, Launch, Policy, Smt},
     cpuset::{Cpu, CpuSet},
-    predict::{Entry, Parent},
+    predict::Markable,
 };
 use berth_proto::v1::{self, form, launch, policy, scenario, smt, view};
 
@@ -20,13 +20,12 @@ pub(crate) struct Asked {
     allowed: Option<CpuSet>,
     policy: Policy,
     smt: Smt,
-    origin: Option<Cpu>,
-    parent: Parent,
-    entry: Entry,
+    launch: predict::Launch,
     can_apply: Vec<Form>,
     single_cpus: bool,
     only_task: Option<u32>,
     full: bool,
+    trace: bool,
 }
 
 /// The same question about a host.
@@ -39,12 +38,14 @@ pub(crate) struct Question {
     pub(crate) asked: bool,
     pub(crate) policy: Policy,
     pub(crate) smt: Smt,
-    pub(crate) launch: Launch,
+    pub(crate) launch: predict::Launch,
     /// Empty for all.
     pub(crate) can_apply: Vec<Form>,
     pub(crate) single_cpus: bool,
     pub(crate) only_task: Option<u32>,
     pub(crate) full: bool,
+    /// Decisions are told too.
+    pub(crate) trace: bool,
     /// The CPUs are kept for the tasks.
     pub(crate) kept: bool,
 }
@@ -67,19 +68,34 @@ impl Question {
 
     /// The same question, answered for whoever asks it again with other wishes about how much is told.
     pub(crate) fn plain(&self) -> Self {
-        Self { only_task: None, full: false, ..self.clone() }
+        Self { only_task: None, full: false, trace: false, ..self.clone() }
+    }
+
+    /// The tasks whose decisions are told, by index; nothing if none are.
+    pub(crate) fn traced(&self) -> Option<CpuSet> {
+        let only = || self.only_task.and_then(Cpu::try_new).map(CpuSet::from);
+        self.trace.then(|| only().unwrap_or_else(|| CpuSet::first_n(self.tasks)))
+    }
+
+    /// How the tasks are started, as the model has it.
+    pub(crate) fn launch(&self) -> Launch<'_> {
+        let predict::Launch { origin, parent, entry, gap, marks, ref marked, .. } = self.launch;
+        Launch { origin, parent, entry, gap, marks, marked }
+    }
+
+    /// Which groups may be marked, if the question leaves that open.
+    pub(crate) fn open_marks(&self, marks: Markable) -> Markable {
+        if self.launch.marks_open { marks } else { Markable::None }
     }
 
     /// The same tasks under the allowed CPUs, as `Predict` asks.
     pub(crate) fn without_advice(&self) -> predict::Question {
-        let Launch { origin, parent, entry } = self.launch;
-        let launch = predict::Launch { origin, parent, entry, ..predict::Launch::default() };
         predict::Question {
             tasks: self.tasks,
             allowed: self.allowed.clone(),
-            launch,
+            launch: self.launch.clone(),
             full: self.full,
-            trace: None,
+            trace: self.traced(),
         }
     }
 }
@@ -99,15 +115,12 @@ pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     fields.field("cpu_quota", request.cpu_quota != 0.0);
     fields.field("must_include", !request.must_include.is_empty());
     fields.field("groups", !request.groups.is_empty());
-    fields.field("trace", request.trace);
     fields.field("formats", !request.formats.is_empty());
     fields.field("slurm_cpus", !request.slurm_cpus.is_empty());
     fields.field("launch FORK_EXEC", request.launch() == launch::Value::ForkExec);
     if let Some(scenario) = &request.scenario {
-        // A proof tries what it can itself; only `Predict` takes one circumstance for given.
+        // A proof tries what it can itself; only `Predict` takes these circumstances for given.
         fields.field("scenario.holders", scenario.holders() != scenario::Holders::Worse);
-        fields.field("scenario.gap", scenario.gap.is_some());
-        fields.field("scenario.mark other than BOTH", scenario.mark() != v1::scenario::Mark::Both);
         fields.field("scenario.children_sleep", scenario.children_sleep);
         fields.field("scenario.preferred_node", scenario.preferred_node.is_some());
         fields.field("scenario.idle_order", !scenario.idle_order.is_empty());
@@ -140,16 +153,18 @@ pub(crate) fn from_wire(request: &v1::AdviseRequest, faults: &mut Faults) -> Ask
             smt::Value::Share => Smt::Share,
             smt::Value::FullCores => Smt::FullCores,
         },
-        origin: request.origin.and_then(|number| cpus::cpu("origin", number, faults)),
-        parent: predict::parent(
+        launch: predict::launch(
+            request.origin,
             request.origin_is_task,
-            request.scenario.as_ref().is_some_and(|scenario| scenario.parent_keeps_running),
+            predict::entry(request.launch()),
+            request.scenario.clone(),
+            faults,
         ),
-        entry: predict::entry(request.launch()),
         can_apply: can_apply(&request.can_apply, faults),
         single_cpus: request.single_cpus,
         only_task: request.only_task,
         full: request.view() == view::Value::Full,
+        trace: request.trace,
     }
 }
 
@@ -179,12 +194,12 @@ fn can_apply(forms: &[i32], faults: &mut Faults) -> Vec<Form> {
 impl Asked {
     /// Whether it is answered soon, by how much is asked.
     pub(crate) fn is_short(&self, tasks: u32) -> bool {
-        self.tasks <= tasks && !self.full
+        self.tasks <= tasks && !self.full && !self.trace
     }
 
     /// Which task's entry is wanted alone, and whether all is to be told.
     pub(crate) fn wishes(&self) -> (Option<u32>, bool) {
-        (self.only_task, self.full)
+        (self.only_task, self.full || self.trace)
     }
 
     /// Holds the question against the host that it is about.
@@ -197,18 +212,20 @@ impl Asked {
         let topology = &snapshot.machine.topology;
         let asked = self.allowed.is_some();
         let allowed = predict::allowed(self.allowed, topology, faults, warnings)?;
-        predict::origin(self.origin, topology, faults)?;
+        predict::origin(self.launch.origin, topology, faults)?;
+        predict::are_groups(&self.launch.marked, snapshot, faults);
         Ok(Question {
             tasks: self.tasks,
             allowed,
             asked,
             policy: self.policy,
             smt: self.smt,
-            launch: Launch { origin: self.origin, parent: self.parent, entry: self.entry },
+            launch: self.launch,
             can_apply: self.can_apply,
             single_cpus: self.single_cpus,
             only_task: self.only_task,
             full: self.full,
+            trace: self.trace,
             kept: false,
         })
     }

@@ -5,7 +5,7 @@ use crate::snapshot::Snapshot;
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Burst, Children, Entry, GAP, IdleCpu, Marks, Parent, Weight},
+    predict::{Burst, Children, Entry, GAP, IdleCpu, MAX_MARKED, Marks, Parent, Weight},
     topology::{Level, Topology},
 };
 use berth_proto::v1::{self, launch, scenario, view};
@@ -25,6 +25,8 @@ pub(crate) struct Launch {
     pub(crate) marks: Marks,
     /// Whether the request leaves the mark open.
     pub(crate) marks_open: bool,
+    /// Groups that are marked already, by their CPUs.
+    pub(crate) marked: Vec<CpuSet>,
     /// What is known of idle CPUs, by number; empty if nothing is told.
     pub(crate) idle: Vec<IdleCpu>,
     /// The NUMA node that the tasks prefer: its number, and once held against a host its index among nodes with CPUs.
@@ -64,6 +66,7 @@ impl Default for Launch {
             gap: GAP,
             marks: Marks::Never,
             marks_open: true,
+            marked: Vec::new(),
             idle: Vec::new(),
             preferred_node: None,
         }
@@ -95,8 +98,18 @@ pub(crate) struct Question {
 impl Question {
     /// The tasks started from this CPU.
     pub(crate) fn burst(&self, origin: Cpu) -> Burst<'_> {
-        let Launch { parent, entry, children, gap, marks, marks_open, ref idle, preferred_node, .. } =
-            self.launch;
+        let Launch {
+            parent,
+            entry,
+            children,
+            gap,
+            marks,
+            marks_open,
+            ref marked,
+            ref idle,
+            preferred_node,
+            ..
+        } = self.launch;
         Burst {
             parent,
             entry,
@@ -105,6 +118,7 @@ impl Question {
             parent_weight: Weight::Light,
             marks,
             marks_open,
+            marked,
             idle,
             preferred_node,
             ..Burst::forks(&self.allowed, self.tasks, origin)
@@ -180,6 +194,7 @@ pub(crate) fn launch(
             scenario::Mark::Set => Marks::AtOnce,
         },
         marks_open: scenario.mark() == scenario::Mark::Both,
+        marked: marked(&scenario.marked, faults),
         idle: idle(&scenario, faults),
         preferred_node: scenario.preferred_node,
     }
@@ -211,6 +226,22 @@ pub(super) fn parent(is_task: bool, keeps_running: bool) -> Parent {
         (false, true) => Parent::Runs,
         (false, false) => Parent::Waits,
     }
+}
+
+/// The groups that are marked already.
+fn marked(groups: &[String], faults: &mut Faults) -> Vec<CpuSet> {
+    if groups.len() > MAX_MARKED {
+        faults.add("scenario.marked", format!("{} groups; expected at most {MAX_MARKED}", groups.len()));
+    }
+    let mut marked = Vec::new();
+    for (i, cpus) in groups.iter().take(MAX_MARKED).enumerate() {
+        let field = format!("scenario.marked[{i}]");
+        if cpus.is_empty() {
+            faults.add(&field, "no CPU is named; expected all CPUs of a group, such as 0-15");
+        }
+        marked.extend(cpus::set(&field, cpus, faults));
+    }
+    marked
 }
 
 /// The most exit latencies that are told apart: a host has a handful of idle states.
@@ -278,6 +309,7 @@ impl Asked {
         origin(self.launch.origin, topology, faults)?;
         let preferred_node = self.launch.preferred_node.and_then(|id| preferred_node(id, topology, faults));
         let launch = Launch { preferred_node, ..self.launch };
+        are_groups(&launch.marked, snapshot, faults);
         Ok(Question { tasks: self.tasks, allowed, launch, full: self.full, trace: self.trace })
     }
 }
@@ -325,4 +357,30 @@ fn preferred_node(id: u32, topology: &Topology, faults: &mut Faults) -> Option<u
         faults.add("scenario.preferred_node", said);
     }
     index
+}
+
+/// What is marked has to be a group under some kernel that the host may run.
+pub(crate) fn are_groups(marked: &[CpuSet], snapshot: &Snapshot, faults: &mut Faults) {
+    let kernels = &snapshot.machine.kernels;
+    let is_group = |cpus: &CpuSet| {
+        let first = cpus.first();
+        let mut domains = kernels.iter().flat_map(|kernel| first.map(|cpu| kernel.domains.of(cpu)));
+        domains.any(|mut domains| domains.any(|domain| domain.groups().any(|group| group == cpus)))
+    };
+    for (i, cpus) in marked.iter().enumerate().filter(|(_, cpus)| !is_group(cpus)) {
+        let nodes: Vec<String> = snapshot
+            .machine
+            .topology
+            .units(Level::Node)
+            .iter()
+            .take(2)
+            .map(|node| node.cpus.to_string())
+            .collect();
+        let said = format!(
+            "CPUs {} are no group of this host's scheduling domains; expected all CPUs of one, such as a NUMA node's ({})",
+            cpus::shorten(cpus),
+            nodes.join(" or ")
+        );
+        faults.add(format!("scenario.marked[{i}]"), said);
+    }
 }

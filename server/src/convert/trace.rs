@@ -1,15 +1,16 @@
 //! The decision trace, from and to the wire.
 
-use super::{Faults, count, predict::Question};
+use super::{Faults, count, predict::Question, time};
 use berth_model::{
     cpuset::{Cpu, CpuSet},
     predict::{
-        GroupType, Host,
+        Burst, GroupType, Host,
         trace::{Group, Step, TaskTrace, Verdict, trace},
     },
 };
 use berth_proto::v1::{self, group_stats::Type, trace_step::Decision};
 use prost::Message as _;
+use std::time::Duration;
 
 /// The most bytes of traces in one answer: clients take messages of 4 MiB.
 const MAX_BYTES: usize = 1 << 20;
@@ -50,13 +51,20 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Adds the trace to a prediction from this origin, as far as it is wanted and there is room.
-    pub(crate) fn add(&mut self, host: Host<'_>, question: &Question, prediction: &mut v1::Prediction) {
-        let (Some(wanted), Some(origin)) = (&question.trace, Cpu::try_new(prediction.origin)) else { return };
-        let burst = question.burst(origin);
+    /// Adds the trace of a burst to its prediction: of the run with these places, or of the central one if there are
+    /// none. As far as it is wanted, and there is room.
+    pub(crate) fn add(
+        &mut self,
+        host: Host<'_>,
+        burst: &Burst<'_>,
+        places: &[Cpu],
+        wanted: &CpuSet,
+        prediction: &mut v1::Prediction,
+    ) {
         trace(
             host,
-            &burst,
+            burst,
+            places,
             |task| Cpu::try_new(task).is_some_and(|index| wanted.contains(index)),
             |task| {
                 let told = task_to_wire(task);
@@ -70,6 +78,18 @@ impl Budget {
             },
         );
     }
+
+    /// Adds the trace of a prediction from its origin, if the question asks for one.
+    pub(crate) fn add_central(
+        &mut self,
+        host: Host<'_>,
+        question: &Question,
+        prediction: &mut v1::Prediction,
+    ) {
+        if let (Some(wanted), Some(origin)) = (&question.trace, Cpu::try_new(prediction.origin)) {
+            self.add(host, &question.burst(origin), &[], wanted, prediction);
+        }
+    }
 }
 
 fn task_to_wire(task: TaskTrace) -> v1::TaskTrace {
@@ -80,7 +100,7 @@ fn task_to_wire(task: TaskTrace) -> v1::TaskTrace {
         steps: task.steps.into_iter().map(step_to_wire).collect(),
         fell_back: task.fell_back,
         because: task.because,
-        at: None,
+        at: Some(time::duration_to_wire(Duration::from_micros(task.at))),
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) mod sampler;
 
 pub(crate) use kernel::Choice;
 pub(crate) use load::{Counted, Crowd, Load, MARKS_LAST, Measured, OnCpu, Pinned};
-pub(crate) use machine::Machine;
+pub(crate) use machine::{Machine, Under};
 pub(crate) use sampler::Sampler;
 
 use crate::ingest::{Settings, kernel::Kernel};

@@ -38,7 +38,7 @@ async fn fields_of_predict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_advise() {
     let served = Served::start(&[]).await;
-    let set: [(&str, Change<v1::AdviseRequest>); 16] = [
+    let set: [(&str, Change<v1::AdviseRequest>); 15] = [
         ("cpus_per_task above 1", |r| r.cpus_per_task = 2),
         ("within", |r| r.within = Some(v1::Within::default())),
         ("near", |r| r.near = Some(v1::Near::default())),
@@ -49,7 +49,6 @@ async fn fields_of_advise() {
         ("cpu_quota", |r| r.cpu_quota = 2.5),
         ("must_include", |r| r.must_include = "0".to_owned()),
         ("groups", |r| r.groups.push(v1::TaskGroup::default())),
-        ("trace", |r| r.trace = true),
         ("formats", |r| r.push_formats(v1::format::Value::Omp)),
         ("slurm_cpus", |r| r.slurm_cpus.push(0)),
         ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),

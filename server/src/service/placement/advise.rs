@@ -5,6 +5,7 @@ use super::{
     SHORT,
     keep::Keeping,
     search::UnderProfile,
+    traced::Traced,
 };
 use crate::{
     convert::{
@@ -14,6 +15,7 @@ use crate::{
         cpus, host, kernel,
         prediction::{self, Outcome, Scene},
         snapshot,
+        trace::Budget,
     },
     snapshot::Snapshot,
 };
@@ -125,11 +127,11 @@ fn answer(
         tasks: question.tasks,
         policy: question.policy,
         smt: question.smt,
-        launch: question.launch,
+        launch: question.launch(),
         can_apply: if pin { &pinned } else { &question.can_apply },
         single_cpus: question.single_cpus || pin,
         kept: question.kept,
-        marks: snapshot.marks(),
+        marks: question.open_marks(snapshot.marks()),
         with_margin: question.full && covered,
     };
     let given = berth_model::advise::advise(&request).map_err(failure)?;
@@ -161,14 +163,26 @@ fn answer(
                 "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
             warnings.add("ENTRIES_LEFT_OUT", said);
         }
+        let mut traced = Traced { machine, question, budget: Budget::default() };
+        let mut asked = frame.proof(&given.asked, &whole);
+        traced.refutation(&given.asked, &whole, Some(&mut asked));
+        let attempts = given.attempts.iter().map(|attempt| {
+            let mut told = frame.attempt(attempt);
+            traced.refutation(&attempt.proof, &attempt.parts, told.proof.as_mut());
+            told
+        });
+        let attempts = attempts.collect();
+        let mut advice = frame.advice(&given);
+        traced.refutation(&given.proof, &given.parts, advice.proof.as_mut());
+        let worst = under.worst(&without);
+        let mut without = worst.map(|outcome| prediction::to_wire(&outcome, scene, frame.detail()));
+        traced.without(under.host, &wanted, without.as_mut());
         v1::AdviseResponse {
-            advice: Some(frame.advice(&given)),
-            without: under
-                .worst(&without)
-                .map(|outcome| prediction::to_wire(&outcome, scene, frame.detail())),
+            advice: Some(advice),
+            without,
             with: Some(prediction::to_wire(&with(&given, covered), scene, frame.detail())),
-            asked: Some(frame.proof(&given.asked, &whole)),
-            attempts: given.attempts.iter().map(|attempt| frame.attempt(attempt)).collect(),
+            asked: Some(asked),
+            attempts,
             reasons: reasons(&given, question, covered),
             runners_up: if question.full { runners_up(&request, &given, &frame) } else { Vec::new() },
             formatted: Vec::new(),

@@ -6,6 +6,7 @@ mod keep;
 mod origins;
 mod predict;
 mod search;
+mod traced;
 
 use super::{Berth, Context, pool::Stop, subject::Subject};
 use crate::{auth::Role, convert::Failure, snapshot::Snapshot};

@@ -91,7 +91,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
         }
         let Some(outcome) = under.worst_and_later(found) else { continue };
         let mut prediction = prediction::to_wire(&outcome, scene, Detail::Tasks);
-        traces.add(under.host, question, &mut prediction);
+        traces.add_central(under.host, question, &mut prediction);
         predictions.push(prediction);
     }
     let verdict = joint(predictions.iter().map(v1::Prediction::verdict));
