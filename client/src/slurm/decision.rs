@@ -7,7 +7,7 @@ use berth_proto::v1::{
     Advice, AdviseRequest, AdviseResponse, HoldSpec, form, policy, proof::Result as Proven, smt,
 };
 
-use super::masks::Crowd;
+use super::{host, masks::Crowd};
 
 /// Where a task is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl<'a> Question<'a> {
     /// The request, which is the same for every task of the crowd.
     pub(super) fn request(&self, hold: HoldSpec) -> AdviseRequest {
         let (policy, smt) = match self.share {
-            // All CPUs are used: what counts is that neighbours come one after the other.
+            // All CPUs are used, and none twice.
             2.. => (policy::Value::Compact, smt::Value::Share),
             _ => (policy::Value::Auto, smt::Value::Avoid),
         };
@@ -104,6 +104,9 @@ impl<'a> Question<'a> {
             let why = "what else runs there would leave some tasks less than their share";
             return Ok(Place::AsItIs(why.to_owned()));
         }
+        if self.share >= 2 {
+            return Ok(self.part_of_all(&entries));
+        }
         let own = self.own();
         let (own, before, after) = (&entries[own.clone()], &entries[..own.start], &entries[own.end..]);
         let union =
@@ -111,6 +114,15 @@ impl<'a> Question<'a> {
         let (cpus, memory_nodes) = (union(|entry| &entry.cpus), union(|entry| &entry.memory_nodes));
         let alone = !before.iter().chain(after).any(|entry| entry.cpus.intersects(&cpus));
         Ok(Place::On { cpus, alone, memory_nodes })
+    }
+
+    /// This task's part where every CPU of the mask is given to one task. Which one, the neighbourhood of the CPUs says.
+    fn part_of_all(&self, entries: &[Entry]) -> Place {
+        let order = host::neighbours(&self.crowd.cpus);
+        let cpus: CpuSet = order.get(self.own()).into_iter().flatten().copied().collect();
+        let near = entries.iter().filter(|entry| entry.cpus.intersects(&cpus));
+        let memory_nodes = near.fold(CpuSet::new(), |all, entry| all.union(&entry.memory_nodes));
+        Place::On { cpus, alone: true, memory_nodes }
     }
 
     /// The places of this task.
@@ -232,9 +244,16 @@ mod tests {
     #[test]
     fn every_cpu_is_given_where_a_share_is_two_or_more() {
         let each = answer(form::Value::PerTask, &[], &["0", "4", "1", "5", "2", "6", "3", "7"]);
-        assert_eq!(places("0-7", 2, &each), ["0-1,4-5", "2-3,6-7"]);
-        assert_eq!(places("0-7", 3, &each), ["0,4", "1-2,5", "3,6-7"]);
-        assert_eq!(places("0-7", 4, &each), ["0,4", "1,5", "2,6", "3,7"]);
+        for tasks in 2..=4 {
+            // Which CPUs are neighbours, this host says.
+            let parts = places("0-7", tasks, &each).into_iter().map(|part| CpuSet::parse(&part).unwrap());
+            let parts: Vec<CpuSet> = parts.collect();
+            let sizes: Vec<usize> = parts.iter().map(CpuSet::len).collect();
+            let share = 8 / usize::try_from(tasks).unwrap();
+            assert!(sizes.iter().all(|size| (share..=share + 1).contains(size)), "{sizes:?}");
+            let all = parts.iter().fold(CpuSet::new(), |all, part| all.union(part));
+            assert_eq!((sizes.iter().sum::<usize>(), all.to_string().as_str()), (8, "0-7"));
+        }
     }
 
     #[test]

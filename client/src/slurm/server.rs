@@ -69,6 +69,8 @@ fn pause(error: &Error, broken: u32) -> Option<Duration> {
             let retry = status.get_details_retry_info().and_then(|info| info.retry_delay);
             Some(retry.unwrap_or(AGAIN).min(LIMIT))
         }
+        // The server knows how long it is waited for, and may be the first to say that it was too long.
+        Error::Refused { status, .. } if status.code() == Code::DeadlineExceeded => Some(Duration::ZERO),
         Error::Timeout { .. } => Some(Duration::ZERO),
         // Nobody is there, or nobody for this user.
         Error::Unreachable {
@@ -84,4 +86,39 @@ fn pause(error: &Error, broken: u32) -> Option<Duration> {
 /// Whether the server was there and did not want that.
 pub(super) fn is_refused(error: &Error, codes: &[Code]) -> bool {
     matches!(error, Error::Refused { status, .. } if codes.contains(&status.code()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+
+    fn refused(status: Status) -> Error {
+        Error::Refused { status: Box::new(status), mask: "--cpus" }
+    }
+
+    fn unreachable(kind: io::ErrorKind) -> Error {
+        let address = Address::of_the_system();
+        Error::Unreachable { address, cause: String::new(), kind }
+    }
+
+    #[test]
+    fn what_may_pass_is_asked_again() {
+        assert_eq!(pause(&refused(Status::unavailable("busy")), 0), Some(AGAIN));
+        assert_eq!(pause(&refused(Status::deadline_exceeded("late")), 0), Some(Duration::ZERO));
+        let late = Error::Timeout { address: Address::of_the_system(), limit: LIMIT };
+        assert_eq!(pause(&late, 0), Some(Duration::ZERO));
+        assert_eq!(pause(&unreachable(io::ErrorKind::BrokenPipe), 2), Some(AGAIN * 2));
+    }
+
+    #[test]
+    fn what_will_not_pass_is_not() {
+        assert_eq!(pause(&refused(Status::resource_exhausted("full")), 0), None);
+        assert_eq!(pause(&unreachable(io::ErrorKind::BrokenPipe), BROKEN), None);
+        for nobody in
+            [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused, io::ErrorKind::PermissionDenied]
+        {
+            assert_eq!(pause(&unreachable(nobody), 1), None, "{nobody}");
+        }
+    }
 }
