@@ -178,22 +178,24 @@ fn what_is_installed_is_absolute_and_can_be_run() {
 #[test]
 fn two_hundred_and_fifty_six_at_once_are_one_decision() {
     let Some(server) = two_cpus().then(unsafe_host) else { return };
-    let tasks: Vec<Child> = (0..256)
-        .map(|local| {
-            let local = local.to_string();
-            let mut variables = step(&local);
-            variables.push(("SLURM_STEP_TASKS_PER_NODE", "256"));
-            task(&server.address(), &variables).spawn().expect("a shell starts")
-        })
-        .collect();
+    let start = |local: u32| {
+        let local = local.to_string();
+        let mut variables = step(&local);
+        variables.push(("SLURM_STEP_TASKS_PER_NODE", "256"));
+        task(&server.address(), &variables).spawn().expect("a shell starts")
+    };
+    let tasks: Vec<Child> = (0..256).map(start).collect();
     let said: Vec<String> = tasks.into_iter().map(ended).collect();
-    let holds = server.berth(["holds", "--all", "-o", "json"]).json();
-    let [hold] = &holds["holds"].as_array().expect("a list")[..] else { panic!("{holds}") };
-    assert_eq!(hold["tasks"], 256, "{hold}");
     let on = |cpu: &str| said.iter().filter(|said| said.ends_with(&format!("is on {cpu}\n"))).count();
     let (zero, one, left) = (on("0"), on("1"), on("0-1"));
     println!("on CPU 0: {zero}, on CPU 1: {one}, left: {left}");
     // A machine too busy to answer in time may leave some where they are, and puts none elsewhere.
     assert_eq!(zero + one + left, 256, "{said:?}");
     assert!(zero.abs_diff(one) <= left, "{zero} and {one}");
+    // Who comes late hears the same decision.
+    assert!(ended(start(0)).ends_with("is on 0\n"));
+    assert!(ended(start(255)).ends_with("is on 1\n"));
+    let holds = server.berth(["holds", "--all", "-o", "json"]).json();
+    let [hold] = &holds["holds"].as_array().expect("a list")[..] else { panic!("{holds}") };
+    assert_eq!(hold["tasks"], 256, "{hold}");
 }
