@@ -1,13 +1,22 @@
-//! The task that looks after what is held: at each sample, and when something expires.
+//! The task that looks after what is held: at each sample, when the host changes, and when something expires.
 
 use super::{
     Handle, Owners, clock,
     keeper::{Message, Seen},
 };
-use crate::{config::Live, snapshot::publisher::Current};
+use crate::{
+    config::Live,
+    snapshot::{Snapshot, publisher::Current},
+};
 use berth_model::hold::{Book, Moment};
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+
+/// The snapshots as they are published.
+type Each = watch::Receiver<Option<Arc<Snapshot>>>;
 
 /// What was brought to the keeper is done by then, or nothing came of it.
 const DONE: Duration = Duration::from_millis(50);
@@ -15,6 +24,8 @@ const DONE: Duration = Duration::from_millis(50);
 /// Looks after what is held until the keeper ends.
 pub(super) async fn take_care(handle: Handle, owners: Arc<Owners>, current: Current, live: Live) {
     let mut published = handle.published();
+    let mut each = current.each();
+    let mut topology = 0;
     let mut eyes = Eyes { owners, current, topology: 0, load: 0, looked_at: clock::now() };
     let mut next_look = Instant::now();
     loop {
@@ -22,6 +33,10 @@ pub(super) async fn take_care(handle: Handle, owners: Arc<Owners>, current: Curr
         let expiry = next_end.map(|end| Instant::now() + end.since(clock::now()));
         tokio::select! {
             () = sleep_until(expiry.map_or(next_look, |expiry| expiry.min(next_look))) => {}
+            // What no longer fits is said at once.
+            Some(generation) = another(&mut each, topology) => {
+                (topology, next_look) = (generation, Instant::now());
+            }
             changed = published.changed() => match changed {
                 // Something may expire earlier now.
                 Ok(()) => continue,
@@ -47,6 +62,15 @@ pub(super) async fn take_care(handle: Handle, owners: Arc<Owners>, current: Curr
         // Until it is done, or cannot be.
         let _ = timeout(DONE, published.changed()).await;
     }
+}
+
+/// Returns the topology's generation once it is another than this. Nothing if there will be none.
+async fn another(each: &mut Each, generation: u64) -> Option<u64> {
+    let is_other = |snapshot: &Option<Arc<Snapshot>>| {
+        snapshot.as_ref().is_some_and(|snapshot| snapshot.topology_generation != generation)
+    };
+    let newest = each.wait_for(is_other).await.ok()?;
+    newest.as_ref().map(|snapshot| snapshot.topology_generation)
 }
 
 /// What was seen so far.

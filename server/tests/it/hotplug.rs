@@ -1,9 +1,12 @@
 //! The host changes while the daemon runs: what the kernel tells of it comes from a tree that the test writes, the
 //! rest from this machine.
 
-use crate::support::{Served, placement, topology};
+use crate::{
+    holds::{create, get, lease},
+    support::{Served, over_unix, placement, topology},
+};
 use berth_model::cpuset::CpuSet;
-use berth_proto::v1;
+use berth_proto::v1::{self, hold::State};
 use std::{fs, path::Path, time::Duration};
 use tonic::{Code, Streaming};
 
@@ -102,4 +105,41 @@ async fn each_change_is_a_generation_that_watchers_are_told_of() {
     write(&path, "sys/devices/system/cpu/online", &online.to_string());
     let told = next(&mut stream).await;
     assert!(told.changes.contains(&format!("CPUs {last} came online.")), "{:?}", told.changes);
+}
+
+/// Of a hold whose CPU goes it is said that it does not fit, and that it does once the CPU is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_whose_cpu_goes_is_violated_until_it_is_back() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().to_owned();
+    let online = CpuSet::parse(fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim()).unwrap();
+    let last = online.iter().last().unwrap();
+    if online.len() < 2 {
+        println!("not tested here: this machine has one CPU, which cannot go");
+        return;
+    }
+    write(&path, "sys/devices/system/cpu/online", &online.to_string());
+    write(&path, "sys/devices/system/cpu/present", &online.to_string());
+    write(&path, "proc/sys/kernel/random/boot_id", "boot-1");
+    let change = path.clone();
+    let mut served = Served::begin(&["--sample-interval", "100ms"], |config| config.root = change).await;
+    served.daemon.ready().await.unwrap();
+    let channel = over_unix(served.daemon.uds().unwrap()).await;
+    let hold = create(&channel, lease(600), &last.to_string()).await.unwrap();
+    assert_eq!((hold.state(), hold.violations.len()), (State::Active, 0));
+    let mut left = online.clone();
+    left.remove(last);
+    for (now, state, violations) in [(&left, State::Violated, 1), (&online, State::Active, 0)] {
+        write(&path, "sys/devices/system/cpu/online", &now.to_string());
+        let wait = async {
+            loop {
+                let hold = get(&channel, &hold.id).await.unwrap();
+                if hold.state() == state {
+                    return assert_eq!(hold.violations.len(), violations, "{:?}", hold.violations);
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect("it is noticed");
+    }
 }
