@@ -8,7 +8,7 @@ if ! cargo +nightly --version >/dev/null 2>&1 || ! cargo fuzz --version >/dev/nu
   echo 'Fuzzing needs a nightly compiler (rustup toolchain install nightly) and cargo-fuzz (cargo install cargo-fuzz).' >&2
   exit 1
 fi
-for target in versions cpulists masks topologies; do
+for target in versions cpulists masks topologies stat tasks queues cgroups; do
   echo "== $target"
   # New inputs go into a folder of their own, so that the corpus stays small. No sanitizer: there is no unsafe code.
   found=$(mktemp -d)

@@ -43,9 +43,9 @@ fn cpulist(text: &str) -> Option<CpuSet> {
     CpuSet::parse(text.trim()).ok().filter(|cpus| !cpus.is_empty())
 }
 
-/// The files that may tell, in the order in which they count: that of cgroup v1, if its cpusets are mounted; else those
+/// The files that may tell of the cpuset of a process, from its `/proc/PID/cgroup` and from `/proc/self/mountinfo`, in the order in which they count: that of cgroup v1, if its cpusets are mounted; else those
 /// of v2, from the process's cgroup upwards, since one without the controller has its parent's CPUs.
-fn files(cgroups: &str, mounts: &str) -> Vec<PathBuf> {
+pub fn files(cgroups: &str, mounts: &str) -> Vec<PathBuf> {
     let lines = cgroups.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':');
         Some((fields.next()?, fields.next()?, fields.next()?))

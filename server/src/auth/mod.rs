@@ -9,7 +9,7 @@
 
 pub(crate) mod caller;
 mod certificate;
-mod cpuset;
+pub mod cpuset;
 pub(crate) mod methods;
 mod origin;
 mod peer;

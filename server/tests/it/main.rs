@@ -9,6 +9,7 @@ mod audit;
 mod authorisation;
 mod bad_input;
 mod config;
+mod corpora;
 mod docs;
 mod drain;
 mod explain;

@@ -68,7 +68,8 @@ pub fn read(root: &Path) -> io::Result<Reading> {
     Ok(reading)
 }
 
-fn parse(stat: &str) -> Reading {
+/// The lines of CPUs in its text.
+pub fn parse(stat: &str) -> Reading {
     stat.lines().filter_map(parse_line).collect()
 }
 
@@ -94,13 +95,14 @@ pub fn between(before: &Reading, after: &Reading) -> BTreeMap<Cpu, Busy> {
 
 fn busy(before: &Ticks, after: &Ticks) -> Option<Busy> {
     let spent = |of: fn(&Ticks) -> u64| of(after).checked_sub(of(before));
+    let sum = |parts: &[u64]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
     // The kernel itself says that iowait may decrease; idle does on some tickless kernels.
     let iowait = after.iowait.saturating_sub(before.iowait);
-    let idle = after.idle.saturating_sub(before.idle) + iowait;
-    let irq = spent(|t| t.irq)? + spent(|t| t.softirq)?;
+    let idle = sum(&[after.idle.saturating_sub(before.idle), iowait]);
+    let irq = sum(&[spent(|t| t.irq)?, spent(|t| t.softirq)?]);
     let steal = spent(|t| t.steal)?;
-    let used = spent(|t| t.user)? + spent(|t| t.nice)? + spent(|t| t.system)? + irq + steal;
-    let share = |ticks: u64| match used + idle {
+    let used = sum(&[spent(|t| t.user)?, spent(|t| t.nice)?, spent(|t| t.system)?, irq, steal]);
+    let share = |ticks: u64| match sum(&[used, idle]) {
         0 => 0.0,
         #[allow(clippy::cast_precision_loss, reason = "ticks between two readings are few")]
         all => ticks as f64 / all as f64,
