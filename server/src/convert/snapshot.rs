@@ -86,16 +86,17 @@ pub(crate) fn warn_of_cover(snapshot: &Snapshot, warnings: &mut Warnings) {
         warnings.add("SCHED_EXT", said);
     }
     if is_divided(&snapshot.machine) {
-        let said = "Cpuset partitions divide the host into parts with scheduling domains of their own, which the model does not cover: no verdict is given.";
+        let said = "Cpuset partitions divide the host into parts with scheduling domains of their own, which cannot be told apart: no verdict is given.";
         warnings.add("PARTITIONED", said);
     }
 }
 
-/// Whether some CPUs are balanced apart from others.
+/// Whether some CPUs are balanced apart from others in a way that the model does not know of.
 fn is_divided(machine: &Machine) -> bool {
-    let balanced = machine.topology.online().difference(machine.topology.isolated());
+    let topology = &machine.topology;
+    let balanced = topology.online().difference(topology.isolated());
     let mut parts = machine.facts.partitions.iter().filter(|part| !part.isolated);
-    parts.any(|part| !balanced.is_subset(&part.cpus))
+    topology.partitions().is_empty() && parts.any(|part| !balanced.is_subset(&part.cpus))
 }
 
 /// Whether the model covers the host at all.

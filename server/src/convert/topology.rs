@@ -16,6 +16,8 @@ pub(crate) fn to_wire(snapshot: &Snapshot, full: bool) -> v1::Topology {
     let Machine { topology, facts, .. } = &*snapshot.machine;
     let online = topology.online();
     let cores = topology.units(Level::Core);
+    // By a request, and not read from cgroups.
+    let is_described = |cpus: &&CpuSet| facts.partitions.iter().all(|known| known.cpus != **cpus);
     v1::Topology {
         source: source(facts.source).into(),
         model: facts.model.clone(),
@@ -28,7 +30,7 @@ pub(crate) fn to_wire(snapshot: &Snapshot, full: bool) -> v1::Topology {
             .partitions
             .iter()
             .map(partition)
-            .chain(topology.partitions().iter().map(described_partition))
+            .chain(topology.partitions().iter().filter(is_described).map(described_partition))
             .collect(),
         packages: topology.units(Level::Package).iter().map(|unit| package(topology, unit)).collect(),
         nodes: (0..topology.nodes().len()).map(|index| node(topology, index)).collect(),

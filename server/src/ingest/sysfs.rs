@@ -83,6 +83,7 @@ impl Sysfs {
         description.isolated = self.isolated.clone();
         hardware.facts.nohz_full = self.nohz_full.clone();
         hardware.facts.partitions = self.partitions.clone();
+        description.partitions = apart(&self.partitions);
 
         let square = self.nodes.values().all(|node| node.distances.len() == self.nodes.len());
         let named: BTreeSet<u32> = description.pus.iter().map(|pu| pu.node).collect();
@@ -95,6 +96,16 @@ impl Sysfs {
             hardware.facts.nodes_without_distances = Vec::new();
         }
     }
+}
+
+/// The CPUs of each part that has scheduling domains. None at all if some CPU is in two of them: they were changed while
+/// they were read.
+fn apart(partitions: &[Partition]) -> Vec<CpuSet> {
+    let parts: Vec<CpuSet> =
+        partitions.iter().filter(|part| !part.isolated).map(|part| part.cpus.clone()).collect();
+    let all = parts.iter().fold(CpuSet::new(), |all, part| all.union(part));
+    let is_apart = parts.iter().map(CpuSet::len).sum::<usize>() == all.len();
+    if is_apart { parts } else { Vec::new() }
 }
 
 fn nodes(folder: &Path) -> BTreeMap<u32, Node> {

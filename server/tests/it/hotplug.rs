@@ -7,7 +7,7 @@ use crate::{
 };
 use berth_model::cpuset::CpuSet;
 use berth_proto::v1::{self, hold::State};
-use std::{fs, path::Path, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 use tonic::{Code, Streaming};
 
 fn write(root: &Path, file: &str, text: &str) {
@@ -89,11 +89,32 @@ async fn each_change_is_a_generation_that_watchers_are_told_of() {
         told = next(&mut stream).await;
     }
     assert!(told.changes.contains(&"Cpusets divide the host into other parts than before.".to_owned()));
-    let part = &told.topology.unwrap().partitions[0];
+    let part = &told.topology.as_ref().unwrap().partitions[0];
     assert_eq!((part.cgroup.as_str(), part.cpus.clone(), part.isolated), ("/part", last.to_string(), false));
-    let request = v1::PredictRequest { tasks: 1, allowed: left.to_string(), ..Default::default() };
-    let answer = placement(&channel).predict(request).await.unwrap().into_inner();
-    assert!(answer.warnings.iter().any(|warning| warning.reason == "PARTITIONED"), "{:?}", answer.warnings);
+    // The model knows of the parts: each has domains of its own.
+    let request = || v1::PredictRequest { tasks: 1, allowed: left.to_string(), ..Default::default() };
+    let warns =
+        |answer: &v1::PredictResponse| answer.warnings.iter().any(|warning| warning.reason == "PARTITIONED");
+    let answer = placement(&channel).predict(request()).await.unwrap().into_inner();
+    assert!(!warns(&answer), "{:?}", answer.warnings);
+    let explain = v1::ExplainRequest { cpus: online.to_string(), ..Default::default() };
+    let explained = placement(&channel).explain(explain).await.unwrap().into_inner();
+    let partitions: BTreeSet<String> = explained.cpus.iter().map(|chain| chain.partition.clone()).collect();
+    assert_eq!(partitions, [left.to_string(), last.to_string()].into());
+
+    // Another one that has the same CPU cannot be.
+    write(&path, "sys/fs/cgroup/other/cpuset.cpus.partition", "root");
+    write(&path, "sys/fs/cgroup/other/cpuset.cpus.effective", &last.to_string());
+    while told.topology.as_ref().unwrap().partitions.len() < 2 {
+        told = next(&mut stream).await;
+    }
+    let answer = placement(&channel).predict(request()).await.unwrap().into_inner();
+    assert!(warns(&answer), "{:?}", answer.warnings);
+    assert_eq!(answer.verdict(), v1::verdict::Value::Unknown);
+    write(&path, "sys/fs/cgroup/other/cpuset.cpus.partition", "member");
+    while told.topology.as_ref().unwrap().partitions.len() > 1 {
+        told = next(&mut stream).await;
+    }
 
     write(&path, "sys/devices/system/cpu/online", &left.to_string());
     let mut told = next(&mut stream).await;
