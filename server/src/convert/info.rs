@@ -36,14 +36,14 @@ pub(crate) fn settings_to_wire(settings: &Settings) -> v1::KernelSettings {
     v1::KernelSettings {
         numa_balancing: settings.numa_balancing,
         autogroup: settings.autogroup,
-        features: Vec::new(),
+        features: settings.features.clone(),
         isolcpus: settings.isolcpus.clone(),
         nohz_full: settings.nohz_full.clone(),
         sched_ext: settings.sched_ext.clone(),
-        core_scheduling: None,
+        core_scheduling: settings.core_scheduling,
         cpuset_version: settings.cpuset_version,
         smt_control: settings.smt_control.clone(),
-        hz: None,
+        hz: settings.hz,
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 use std::path::Path;
 
 /// CPUs and nodes that come and go, SMT, isolation, cpusets, the scheduler in charge, settings that bear on placement.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "sys/devices/system/cpu/online",
     "sys/devices/system/cpu/isolated",
     "sys/devices/system/cpu/nohz_full",
@@ -17,6 +17,7 @@ const FILES: [&str; 11] = [
     "sys/fs/cgroup/cpuset.cpus.isolated",
     "sys/kernel/sched_ext/state",
     "sys/kernel/sched_ext/root/ops",
+    "sys/kernel/debug/sched/features",
     "proc/sys/kernel/numa_balancing",
     "proc/sys/kernel/sched_autogroup_enabled",
 ];

@@ -11,6 +11,7 @@ pub mod child;
 mod facts;
 mod guard;
 mod hwloc;
+mod kconfig;
 pub mod kernel;
 pub mod load;
 mod marks;
