@@ -2,7 +2,7 @@
 
 use crate::{
     admin::Admin,
-    config::{Config, Live, Reloader, Stop, TextFile, Topology},
+    config::{Config, Live, Reloader, Stop, TextFile, Tls as TlsFiles, Topology},
     ending::{End, ending},
     follow::follow,
     ingest::{self, Hardware, Reader, Settings, kernel::Kernel},
@@ -11,7 +11,7 @@ use crate::{
         presence::Presences, request_id::RequestIds,
     },
     ledger::{self, Keeper, Owners},
-    listen::{self, Access, Socket, Tcp, incoming},
+    listen::{self, Access, Socket, Tcp, Tls, incoming},
     metrics::{self, Facts, Metrics, Requests},
     serve::{self, Health, Listening},
     service::{Context, Pool, Repeats},
@@ -98,6 +98,8 @@ pub struct Daemon {
     holds: ledger::Handle,
     live: Live,
     reloader: Reloader,
+    /// With the files that it has read.
+    tls: Option<(Tls, TlsFiles)>,
 }
 
 impl Daemon {
@@ -113,7 +115,8 @@ impl Daemon {
         let reader = Reader::new(config.program.clone());
         // A description is part of the configuration: told before a port is bound.
         let described = described(&config, &reader).await?;
-        let tls = listen::tls(&config.sections.tls)?;
+        let tls = Tls::new(&config.sections.tls)?;
+        let tls_files = tls.clone().map(|tls| (tls, config.sections.tls.clone()));
         let tcp = match listen.tcp {
             Some(address) => Some(listen::tcp(address).await?),
             None => None,
@@ -171,14 +174,19 @@ impl Daemon {
         let mut servers = JoinSet::new();
         if let Some(listener) = tcp {
             let needs_certificate = config.sections.tls.client_ca.is_some();
-            let incoming =
-                incoming(Tcp { listener, needs_certificate }, places.clone(), live.clone(), ending.clone());
-            let listening = Listening { incoming, tls, layers: layers.clone() };
-            servers.spawn(listening.serve(routes.clone()));
+            let tcp = Tcp { listener, needs_certificate };
+            let incoming = incoming(tcp, places.clone(), live.clone(), ending.clone());
+            let (layers, routes) = (layers.clone(), routes.clone());
+            match tls {
+                Some(tls) => {
+                    servers.spawn(Listening { incoming: tls.secure(incoming), layers }.serve(routes))
+                }
+                None => servers.spawn(Listening { incoming, layers }.serve(routes)),
+            };
         }
         if let Some(listener) = uds {
             let incoming = incoming(listener, places, live.clone(), ending);
-            let listening = Listening { incoming, tls: None, layers };
+            let listening = Listening { incoming, layers };
             servers.spawn(listening.serve(routes));
         }
         // They end with the daemon.
@@ -253,6 +261,7 @@ impl Daemon {
             holds,
             live,
             reloader,
+            tls: tls_files,
         })
     }
 
@@ -307,7 +316,10 @@ impl Daemon {
             systemd::reloading();
         }
         match read {
-            Ok(newer) => self.take(&newer),
+            Ok(newer) => match self.renew_tls(&newer) {
+                Ok(()) => self.take(&newer),
+                Err(error) => tracing::error!("{error}; nothing was changed, and those from before stay"),
+            },
             Err(stop) => {
                 stop.problems().iter().for_each(|problem| tracing::error!("{problem}"));
                 tracing::error!("the configuration is wrong: nothing was changed");
@@ -316,6 +328,20 @@ impl Daemon {
         if self.health.is_serving() {
             systemd::ready();
         }
+    }
+
+    /// Takes what is in the TLS files now. Others than those that it was started with need a restart, which the settings
+    /// say.
+    fn renew_tls(&mut self, newer: &Config) -> Result<(), listen::Error> {
+        let Some((tls, files)) = &mut self.tls else { return Ok(()) };
+        let newer = &newer.sections.tls;
+        let paths = |tls: &TlsFiles| tls.files().map(|file| file.map(|file| file.path.clone()));
+        if paths(newer) == paths(files) && newer.files() != files.files() {
+            tls.renew(newer)?;
+            newer.clone_into(files);
+            tracing::info!("the TLS files were read again: new connections go by them");
+        }
+        Ok(())
     }
 
     fn take(&mut self, newer: &Config) {
@@ -362,7 +388,7 @@ impl Daemon {
 ///
 /// If it cannot.
 pub async fn check(config: &Config) -> Result<(), Error> {
-    listen::tls(&config.sections.tls)?;
+    Tls::new(&config.sections.tls)?;
     described(config, &Reader::new(config.program.clone())).await.map(drop)
 }
 

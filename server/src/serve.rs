@@ -29,7 +29,7 @@ use tokio::{
 use tonic::{
     server::NamedService,
     service::Routes,
-    transport::{Error, Server, ServerTlsConfig},
+    transport::{Error, Server, server::Connected},
 };
 use tonic_health::{ServingStatus, server::HealthReporter};
 
@@ -146,16 +146,15 @@ fn reflection() -> tonic_reflection::server::Builder<'static> {
 }
 
 /// The server of one listener.
-pub(crate) struct Listening<S> {
-    pub(crate) incoming: Incoming<S>,
-    pub(crate) tls: Option<ServerTlsConfig>,
+pub(crate) struct Listening<C> {
+    pub(crate) incoming: Incoming<C>,
     pub(crate) layers: Layers,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<S> {
+impl<C: Connected + AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<C> {
     /// Serves until it is stopped.
     pub(crate) async fn serve(self, routes: Routes) -> Result<(), Error> {
-        let mut server = Server::builder()
+        let server = Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE.0))
             .http2_keepalive_timeout(Some(KEEPALIVE.1))
             .max_connection_age(CONNECTION_AGE)
@@ -163,9 +162,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<S> {
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .http2_max_header_list_size(MAX_HEADERS);
-        if let Some(tls) = self.tls {
-            server = server.tls_config(tls)?;
-        }
         let ending = self.layers.counting.ending.clone();
         let mut server = server.layer(self.layers);
         server.add_routes(routes).serve_with_incoming_shutdown(self.incoming, ending.begun()).await

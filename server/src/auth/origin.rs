@@ -77,10 +77,11 @@ impl Origin {
 
     /// That of the connection which a request came over.
     pub(crate) fn of_request<B>(request: &http::Request<B>) -> Option<Self> {
-        // tonic puts what TLS adds beside what it would put without.
-        let origin = request.extensions().get::<Self>()?.clone();
-        let secured = request.extensions().get::<TlsConnectInfo<Self>>().and_then(TlsConnectInfo::peer_certs);
-        if let Some(first) = secured.as_deref().and_then(|chain| chain.first()) {
+        let Some(secured) = request.extensions().get::<TlsConnectInfo<Self>>() else {
+            return request.extensions().get::<Self>().cloned();
+        };
+        let origin = secured.get_ref().clone();
+        if let Some(first) = secured.peer_certs().as_deref().and_then(|chain| chain.first()) {
             origin.0.certified.get_or_init(|| Identity::Certificate { names: certificate::names(first) });
         }
         Some(origin)

@@ -31,7 +31,7 @@ const OWN_DESCRIPTORS: usize = 128;
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// The connections of one listener, which is closed when this is dropped.
-pub(crate) type Incoming<S> = ReceiverStream<io::Result<Connection<S>>>;
+pub(crate) type Incoming<C> = ReceiverStream<io::Result<C>>;
 
 /// Where connections come from.
 pub(crate) trait Listener: Send + Sync + 'static {
@@ -101,7 +101,7 @@ pub(crate) fn incoming<L: Listener>(
     places: Shares,
     live: Live,
     ending: Ending,
-) -> Incoming<L::Stream> {
+) -> Incoming<Connection<L::Stream>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         tokio::select! {

@@ -11,7 +11,7 @@ mod unix;
 
 pub(crate) use accept::{Incoming, Tcp, incoming};
 pub(crate) use presence::Presence;
-pub(crate) use tls::tls;
+pub(crate) use tls::Tls;
 pub(crate) use unix::{Access, Socket};
 
 use std::{io, net::SocketAddr, path::PathBuf};

@@ -36,6 +36,7 @@ mod skew;
 mod store;
 mod support;
 mod sysfs;
+mod tls;
 mod topologies;
 mod trace;
 mod uds;

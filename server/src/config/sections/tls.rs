@@ -21,3 +21,10 @@ section! {
     /// With it a TCP client is known by its certificate alone: without one it is nobody, even from this host.
     client_ca: Option<TextFile> = Setting::new("tls-client-ca", "FILE", parse::optional(parse::text_file(MAX_PEM)));
 }
+
+impl Tls {
+    /// All of them.
+    pub(crate) fn files(&self) -> [Option<&TextFile>; 3] {
+        [&self.certificate, &self.key, &self.client_ca].map(Option::as_ref)
+    }
+}
