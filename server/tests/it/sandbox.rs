@@ -19,12 +19,12 @@ fn waiting(command: &mut Command) -> Child {
 fn status(child: &mut Child) -> HashMap<String, String> {
     let begun = Instant::now();
     loop {
+        // First: what is read after it is of a confined process.
+        let is_confined = limits(child).get("Max file size").is_some_and(|most| most == "0");
         let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let fields = text.lines().filter_map(|line| line.split_once(':'));
-        let fields: HashMap<String, String> =
-            fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
-        if limits(child).get("Max file size").is_some_and(|most| most == "0") {
-            return fields;
+        if is_confined {
+            let fields = text.lines().filter_map(|line| line.split_once(':'));
+            return fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
         }
         assert!(child.try_wait().unwrap().is_none(), "it ended");
         assert!(begun.elapsed() < Duration::from_secs(20), "it is not confined: {text}");
