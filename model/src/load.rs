@@ -115,6 +115,11 @@ impl Load {
         self.averages.iter().map(|(&cpu, &averages)| (cpu, averages))
     }
 
+    /// What is known of the CPU's averages.
+    pub fn averages_of(&self, cpu: Cpu) -> Averages {
+        self.averages.get(&cpu).copied().unwrap_or_default()
+    }
+
     /// Says what the CPU's averages are.
     pub fn set_averages(&mut self, cpu: Cpu, averages: Averages) {
         let most = |average: Option<u32>, most: u32| average.map(|average| average.min(most));

@@ -69,10 +69,12 @@ impl<'a> Launched<'a> {
     ) -> Vec<T> {
         let mut load = self.load.clone();
         let mut tasks = Vec::with_capacity(self.request.tasks as usize);
+        let of_parent = self.request.launch.part_of_parent(self.parts);
         for (index, part) in self.parts.iter().enumerate() {
             let start = if index == 0 { Some(first) } else { self.given(part).or_else(|| part.cpus.first()) };
             let Some(origin) = start else { continue };
-            let new = launch(self.host(&load), &self.request.launch.burst(&part.cpus, part.tasks, origin));
+            let of_part = self.request.launch.of_part(index == of_parent);
+            let new = launch(self.host(&load), &of_part.burst(&part.cpus, part.tasks, origin));
             new.iter().for_each(|task| load.add(cpu(task), 1));
             tasks.extend(new);
         }

@@ -86,6 +86,18 @@ impl Default for Launch<'_> {
 }
 
 impl<'a> Launch<'a> {
+    /// The launch of one of several parts: the parent is a task of the part that it is in, and of no other.
+    pub(super) fn of_part(&self, is_parents: bool) -> Self {
+        let waits = self.parent == Parent::IsTask && !is_parents;
+        Self { parent: if waits { Parent::Waits } else { self.parent }, ..*self }
+    }
+
+    /// Which of several parts the parent is in: that with its CPU if that is known, else the first.
+    pub(super) fn part_of_parent(&self, parts: &[Part]) -> usize {
+        let holds = |origin: Cpu| parts.iter().position(|part| part.cpus.contains(origin));
+        self.origin.and_then(holds).unwrap_or(0)
+    }
+
     /// A burst of this launch.
     pub fn burst(&self, allowed: &'a CpuSet, tasks: u32, origin: Cpu) -> Burst<'a> {
         let Self { parent, entry, gap, marks, marked, .. } = *self;

@@ -5,8 +5,8 @@ use super::{Kernel, Launch, Part, objective::Judge};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
-    predict::{Explored, Host, Markable, Outset, Run, Search, origins},
-    topology::Topology,
+    predict::{Explored, Host, Markable, Outset, Parent, Run, Search},
+    topology::{Level, Topology},
 };
 use std::collections::HashSet;
 
@@ -100,11 +100,12 @@ pub(super) struct Prover<'a> {
     pub(super) any_shape: bool,
 }
 
-impl Prover<'_> {
+impl<'a> Prover<'a> {
     /// Proves parts, each launched under its own mask. Ends of runs that do not pile up are held to the shape of the part's
     /// placement, if there is a judge.
     pub(super) fn prove(&self, parts: &[Part], judge: Option<&Judge<'_>>) -> Proof {
         let mut work = Work::default();
+        let of_parent = self.launch.part_of_parent(parts);
         for kernel in self.kernels {
             work.profiles.push(kernel.profile.name);
             for (index, part) in parts.iter().enumerate() {
@@ -114,7 +115,9 @@ impl Prover<'_> {
                     continue;
                 }
                 for load in self.loads_around(parts, index) {
-                    if !self.part_holds(kernel, index, part, &load, judge, &mut work) {
+                    let launch = self.launch.of_part(index == of_parent);
+                    let prover = Prover { load: &load, launch, ..*self };
+                    if !prover.part_holds(kernel, index, part, judge, &mut work) {
                         return work.proof();
                     }
                 }
@@ -133,7 +136,7 @@ impl Prover<'_> {
         for cpus in 1..=MAX_MARGIN {
             let mut busier: Vec<Load> = Vec::new();
             for load in &loads {
-                for cpu in &self.every_look(parts, load) {
+                for cpu in &(Prover { load, ..*self }).every_look(parts) {
                     if busier.len() >= MAX_RUNS as usize {
                         return Some(Margin { cpus: cpus - 1, at_least: true });
                     }
@@ -157,17 +160,43 @@ impl Prover<'_> {
         Some(Margin { cpus: MAX_MARGIN, at_least: true })
     }
 
-    /// CPUs of which every other is the mirror image under every kernel. What is allowed matters as much as what runs.
-    fn every_look(&self, parts: &[Part], load: &Load) -> CpuSet {
+    /// CPUs of which every other is the mirror image under every kernel, with what runs, the parts and the parent where
+    /// they are.
+    fn every_look(&self, parts: &[Part]) -> CpuSet {
         let allowed = parts.iter().fold(CpuSet::new(), |all, part| all.union(&part.cpus));
-        let outside = self.topology.online().difference(&allowed);
-        let looks = self.kernels.iter().flat_map(|kernel| {
-            let host =
-                Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
-            [&allowed, &outside]
-                .map(|cpus| origins(host, kernel.symmetry, &self.launch.burst(cpus, 1, Cpu::from(0))))
-        });
-        looks.flatten().map(|class| class.cpu).collect()
+        let labels = self.labels(parts);
+        let burst = self.launch.burst(&allowed, 1, Cpu::from(0));
+        let looks: Vec<Outset<'_>> = self
+            .kernels
+            .iter()
+            .map(|kernel| {
+                Outset::told(self.host(kernel), kernel.symmetry, &burst, self.launch.origin, &labels)
+            })
+            .collect();
+        let mut known: HashSet<Vec<u64>> = HashSet::new();
+        let new = |cpu: &Cpu| known.insert(looks.iter().map(|outset| outset.class(*cpu)).collect());
+        self.topology.online().iter().filter(new).collect()
+    }
+
+    /// For each CPU a label that tells parts apart: those inside one NUMA node that have as many CPUs and tasks may change
+    /// places with all that is in them.
+    fn labels(&self, parts: &[Part]) -> Vec<u64> {
+        let mut labels = vec![0; self.topology.cpu_limit()];
+        for (index, part) in (1_u64..).zip(parts) {
+            let node = part.cpus.first().and_then(|cpu| self.topology.span(Level::Node, cpu));
+            let label = if node.is_some_and(|node| part.cpus.is_subset(node)) {
+                1 << 63 | (part.cpus.len() as u64) << 32 | u64::from(part.tasks)
+            } else {
+                index
+            };
+            part.cpus.iter().for_each(|cpu| labels[cpu.index()] = label);
+        }
+        labels
+    }
+
+    fn host(&self, kernel: &Kernel<'a>) -> Host<'a> {
+        let (domains, profile) = (kernel.domains, kernel.profile);
+        Host { topology: self.topology, domains, profile, load: self.load }
     }
 
     /// What may run as one part is launched: none of the others, those before it, or all; each with holders asleep and
@@ -199,16 +228,15 @@ impl Prover<'_> {
         kernel: &Kernel<'_>,
         index: usize,
         part: &Part,
-        load: &Load,
         judge: Option<&Judge<'_>>,
         work: &mut Work,
     ) -> bool {
-        let host = Host { topology: self.topology, domains: kernel.domains, profile: kernel.profile, load };
+        let host = self.host(kernel);
         let given = self.launch.origin.filter(|&cpu| part.as_asked || part.cpus.contains(cpu));
         let burst = self.launch.burst(&part.cpus, part.tasks, Cpu::from(0));
         let outset = Outset::new(host, kernel.symmetry, &burst);
         // A part that is the mirror image of one that holds, holds.
-        let look = (kernel.profile.name, outset.look(), part.tasks);
+        let look = (kernel.profile.name, outset.look(), part.tasks, self.launch.parent);
         if given.is_none() && self.any_shape && !work.held.insert(look) {
             return true;
         }
@@ -234,7 +262,8 @@ impl Prover<'_> {
             work.cut |= !complete;
             if let Some(run) = refused.or_else(|| ends.into_iter().find(misses)) {
                 let profile = kernel.profile.name;
-                work.failure = Some(Failure { profile, origin, part: index, load: Some(load.clone()), run });
+                work.failure =
+                    Some(Failure { profile, origin, part: index, load: Some(self.load.clone()), run });
                 return false;
             }
             if work.cut {
@@ -254,8 +283,8 @@ struct Work {
     failure: Option<Failure>,
     origins: CpuSet,
     profiles: Vec<&'static str>,
-    /// Profile, look and tasks of the parts that were followed. A part that fails ends the proof.
-    held: HashSet<(&'static str, u64, u32)>,
+    /// Profile, look, tasks and parent of the parts that were followed. A part that fails ends the proof.
+    held: HashSet<(&'static str, u64, u32, Parent)>,
 }
 
 impl Work {

@@ -17,6 +17,8 @@ pub(crate) struct Loaded {
     /// Its average load per capacity.
     #[doc(alias = "load_avg")]
     pub(crate) load: u64,
+    /// How much of that may be missing.
+    open: u64,
 }
 
 /// How much of a difference counts at a level.
@@ -70,7 +72,13 @@ impl Loaded {
     fn new(group: u32, stats: &GroupStats) -> Self {
         let weight = u64::from(stats.weight.max(1));
         let runnable = u64::from(stats.tasks) * u64::from(SCALE);
-        Self { group, runnable: runnable / weight, load: u64::from(stats.load) / weight }
+        let (load, open) = (u64::from(stats.load) / weight, u64::from(stats.open_load).div_ceil(weight));
+        Self { group, runnable: runnable / weight, load, open: open.min(load) }
+    }
+
+    /// With the least average load that it may have, and with the most.
+    fn ends(&self) -> [Self; 2] {
+        [Self { load: self.load - self.open, ..*self }, *self]
     }
 }
 
@@ -157,6 +165,11 @@ pub(super) fn choices(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task)
     let survey = Survey::new(state, domain, cpu);
     let margins = Margins::new(domain);
     let mut choices = Choices { stay: survey.others.is_empty(), groups: Vec::new() };
+    let is_open = survey.local.iter().chain(&survey.others).any(|loaded| loaded.open > 0);
+    if task.exec_util.is_some() && is_open {
+        // Nor is the spare capacity known.
+        return Choices { stay: true, groups: survey.others.iter().map(|other| other.group).collect() };
+    }
     if let Some(BySpare { decision, groups, .. }) = survey.by_spare(state, margins, task) {
         choices.stay |= decision.stay;
         groups.into_iter().for_each(|group| choices.add(decision, group));
@@ -170,14 +183,21 @@ pub(super) fn choices(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task)
     ends.dedup();
     // Once one with the least runnable load was met, only the average load decides: what has clearly more of it than such
     // a one loses, wherever the two stand.
-    let loses =
-        |to: &Loaded, group: &Loaded| to.runnable == least && 100 * group.load > margins.percent * to.load;
+    let loses = |to: &Loaded, group: &Loaded| {
+        to.runnable == least && 100 * (group.load - group.open) > margins.percent * to.load
+    };
     for other in survey.others.iter().filter(|other| !survey.others.iter().any(|to| loses(to, other))) {
         for &runnable in &ends {
             // It comes in by its average load, or is itself the one with this runnable load.
             if other.runnable < runnable + margins.load || other.runnable == runnable {
-                let end = Loaded { runnable, ..*other };
-                choices.add(margins.decide(domain, survey.local.as_ref(), &end), other.group);
+                for end in (Loaded { runnable, ..*other }).ends() {
+                    match &survey.local {
+                        Some(local) => local.ends().iter().for_each(|local| {
+                            choices.add(margins.decide(domain, Some(local), &end), other.group);
+                        }),
+                        None => choices.add(margins.decide(domain, None, &end), other.group),
+                    }
+                }
             }
         }
     }
@@ -200,7 +220,7 @@ mod tests {
         ) {
             let margins = Margins { load: 1024 * (percent - 100) / 100, percent: 100 + (percent - 100) / 2 };
             let groups: Vec<Loaded> =
-                (0..).zip(&loads).map(|(group, &(runnable, load))| Loaded { group, runnable, load }).collect();
+                (0..).zip(&loads).map(|(group, &(runnable, load))| Loaded { group, runnable, load, open: 0 }).collect();
             let least = groups.iter().map(|group| group.runnable).min().unwrap();
             for order in orders(&groups) {
                 let best = Survey { local: None, others: order.clone() }.best(margins).unwrap();

@@ -79,7 +79,9 @@ impl Clock {
 
     /// Keeps what one queue lacks now.
     pub(crate) fn keep(self, lack: i32) -> Lack {
-        (((i64::from(lack) << FRACTION) * self.growth) >> POINT) << self.half_lives()
+        let grown = (i128::from(lack) << FRACTION) * i128::from(self.growth);
+        // 32 bits, a fraction of 8, a factor below 2 and EPOCH half-lives fit.
+        i64::try_from((grown >> POINT) << self.half_lives()).unwrap_or(0)
     }
 
     /// What is lacking now of what was kept.

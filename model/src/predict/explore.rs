@@ -78,9 +78,13 @@ pub(super) fn explore_from(outset: &Outset<'_>, burst: &Burst<'_>, search: Searc
         return ended(1, 0, None);
     }
     let walk = burst.walk();
-    // Open weights are least at the start: nothing has run yet, and no time passes.
-    let (weight, gap) = if search.weights { (Weight::Light, 0) } else { (Weight::Fresh, burst.gap) };
+    // Open weights are taken at their least, and no time passes.
+    let (weight, gap) = if search.weights { (Weight::Light, 0) } else { (burst.parent_weight, burst.gap) };
     let (mut state, mut picture) = outset.begin();
+    if search.weights {
+        state.lighten();
+        host.load.busy().for_each(|(cpu, _)| picture.update(&state, cpu));
+    }
     burst.add_parent(weight, &mut state);
     picture.set_origin(&state, burst.origin);
     let mut trail = Trail::default();
@@ -112,10 +116,14 @@ pub(super) fn explore_from(outset: &Outset<'_>, burst: &Burst<'_>, search: Searc
                 taken.last = Some(trail.step(taken.last, cpu));
                 burst.children.start_on(cpu, &mut taken.state);
                 taken.state.advance(gap);
-                taken.picture.update(&taken.state, cpu);
+                match burst.children {
+                    Children::Running => taken.picture.update(&taken.state, cpu),
+                    Children::Asleep => taken.picture.put_asleep(&taken.state, cpu),
+                }
                 // Tasks do not move during a burst, so a pile-up that has begun stays.
-                let tasks = taken.state.queue(cpu).tasks + host.load.asleep(cpu);
-                let begun = burst.children != Children::Asleep && bounds.exceeded(cpu, tasks);
+                let asleep = u32::try_from(taken.picture.asleep(cpu)).unwrap_or(u32::MAX);
+                let tasks = taken.state.queue(cpu).tasks + host.load.asleep(cpu) + asleep;
+                let begun = bounds.exceeded(cpu, tasks);
                 if search.stop_at_pile_up && begun {
                     return ended(runs, looks, Some(finish(host, burst, &bounds, taken, &trail)));
                 }

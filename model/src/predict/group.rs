@@ -51,14 +51,14 @@ impl<'s> Candidate<'s> {
         if state.is_marked(group) {
             group_type = group_type.max(GroupType::Imbalanced);
         }
-        Self::of_type(group, stats, group_type)
+        Self::of_type(group, stats, group_type, stats.load)
     }
 
-    fn of_type(group: u32, stats: &'s GroupStats, group_type: GroupType) -> Self {
+    fn of_type(group: u32, stats: &'s GroupStats, group_type: GroupType, load: u32) -> Self {
         let within = match group_type {
             GroupType::HasSpare => !stats.idle,
             GroupType::Imbalanced => 0,
-            GroupType::FullyBusy | GroupType::Overloaded => stats.load / stats.weight.max(1),
+            GroupType::FullyBusy | GroupType::Overloaded => load / stats.weight.max(1),
         };
         Self { group, stats, rank: (group_type as u64) << 32 | u64::from(within) }
     }
@@ -123,7 +123,7 @@ struct Forms<'s> {
 }
 
 impl<'s> Forms<'s> {
-    /// From the emptiest.
+    /// From the emptiest. Where loads are compared that are known within bounds, both of these.
     fn each(self) -> impl DoubleEndedIterator<Item = Candidate<'s>> {
         let Self { group, stats, least, most, may_be_marked } = self;
         let may_be = move |&group_type: &GroupType| match group_type {
@@ -131,7 +131,11 @@ impl<'s> Forms<'s> {
             other => least <= other && other <= most,
         };
         let types = GroupType::ALL.into_iter().filter(may_be);
-        types.map(move |group_type| Candidate::of_type(group, stats, group_type))
+        types.flat_map(move |group_type| {
+            let least = (stats.open_load > 0 && group_type.compares_load())
+                .then(|| Candidate::of_type(group, stats, group_type, stats.load - stats.open_load));
+            least.into_iter().chain([Candidate::of_type(group, stats, group_type, stats.load)])
+        })
     }
 
     /// Its rank at the busiest.

@@ -195,7 +195,8 @@ impl<'a> Burst<'a> {
 
     /// What tells CPUs apart wherever the parent is.
     fn told(&self) -> Told<'a> {
-        Told { origin: None, preferred_node: self.preferred_node, idle: self.idle, marked: self.marked }
+        let Self { preferred_node, idle, marked, .. } = *self;
+        Told { preferred_node, idle, marked, ..Told::default() }
     }
 
     /// The counters before the first placement.

@@ -2,7 +2,10 @@
 //! may be, so it is set up once, and each origin begins with a copy.
 
 use super::{
-    Burst, Explored, Host, Origin, Search, Symmetry, explore::explore_from, state::State, symmetry::Picture,
+    Burst, Explored, Host, Origin, Search, Symmetry,
+    explore::explore_from,
+    state::State,
+    symmetry::{Picture, Told},
 };
 use crate::cpuset::{Cpu, CpuSet};
 use std::collections::HashMap;
@@ -19,10 +22,26 @@ pub struct Outset<'a> {
 impl<'a> Outset<'a> {
     /// Sets the host up for a burst, whatever `burst.origin` says.
     pub fn new(host: Host<'a>, symmetry: &'a Symmetry, burst: &Burst<'a>) -> Self {
+        Self::told(host, symmetry, burst, None, &[])
+    }
+
+    /// The same where more tells CPUs apart: the parent's, if that is known, and a label for each.
+    pub(crate) fn told(
+        host: Host<'a>,
+        symmetry: &'a Symmetry,
+        burst: &Burst<'a>,
+        origin: Option<Cpu>,
+        labels: &'a [u64],
+    ) -> Self {
         let mut state = State::new(host, burst.allowed, burst.tasks, burst.marks);
         state.mark(burst.marked);
-        let picture = symmetry.picture(&state, burst.told());
+        let picture = symmetry.picture(&state, Told { origin, labels, ..burst.told() });
         Self { host, burst: *burst, state, picture }
+    }
+
+    /// Equal for CPUs that are mirror images of each other.
+    pub(crate) fn class(&self, cpu: Cpu) -> u64 {
+        self.picture.class(cpu)
     }
 
     /// One CPU of every class that could hold the parent: it has the mask too, so it is on one of the allowed CPUs. By

@@ -1,6 +1,7 @@
 //! What the kernel's counters say of one run queue.
 
 use super::clock::{Clock, Lack};
+use crate::load::Averages;
 
 /// The load and the capacity of one task, thread or CPU at full weight.
 #[doc(alias = "SCHED_CAPACITY_SCALE")]
@@ -15,6 +16,8 @@ pub(crate) struct Queue {
     /// Their weight.
     #[doc(alias = "load_avg")]
     pub(crate) load: u32,
+    /// How much of that weight may be missing: what tasks weigh that ran before and slept in between is not known.
+    pub(crate) open_load: u32,
     /// What the utilisation lacks of a queue that has long been busy.
     #[doc(alias = "util_avg")]
     pub(crate) util_lack: Lack,
@@ -37,6 +40,19 @@ impl Queue {
         }
         if let Some(runnable) = runnable {
             self.runnable_lack = clock.keep(of(self.tasks) - signed(runnable));
+        }
+    }
+
+    /// Takes what is not known of tasks that ran before at its least; the load is told as a range.
+    pub(crate) fn lighten(&mut self, clock: Clock, known: Averages) {
+        if known.util.is_none() {
+            self.util_lack = clock.keep(of(self.tasks.min(1)));
+        }
+        if known.runnable.is_none() {
+            self.runnable_lack = clock.keep(of(self.tasks));
+        }
+        if known.load.is_none() {
+            self.open_load = self.load;
         }
     }
 
@@ -78,6 +94,7 @@ impl Queue {
         *self = Self {
             tasks: left,
             load: self.load.saturating_sub(SCALE),
+            open_load: self.open_load.min(self.load.saturating_sub(SCALE)),
             util_lack: if left == 0 { 0 } else { self.util_lack },
             runnable_lack: self.runnable_lack / i64::from(self.tasks.max(1)) * i64::from(left),
         };

@@ -36,6 +36,8 @@ pub(crate) struct GroupStats {
     runnable_lack: Lack,
     #[doc(alias = "group_load")]
     pub(crate) load: u32,
+    /// How much of that may be missing.
+    pub(crate) open_load: u32,
     /// Tasks and idle CPUs of the whole group, as load balancing counts them.
     pub(crate) all_tasks: u32,
     pub(crate) all_idle: u32,
@@ -56,6 +58,7 @@ impl GroupStats {
         self.util_lack = self.util_lack.saturating_add(queue.util_lack);
         self.runnable_lack = self.runnable_lack.saturating_add(queue.runnable_lack);
         self.load = self.load.saturating_add(queue.load);
+        self.open_load = self.open_load.saturating_add(queue.open_load);
     }
 
     fn leave(&mut self, queue: Queue) {
@@ -65,6 +68,7 @@ impl GroupStats {
         self.util_lack = self.util_lack.saturating_sub(queue.util_lack);
         self.runnable_lack = self.runnable_lack.saturating_sub(queue.runnable_lack);
         self.load = self.load.saturating_sub(queue.load);
+        self.open_load = self.open_load.saturating_sub(queue.open_load);
     }
 }
 
@@ -77,8 +81,8 @@ struct Word {
     idle: u64,
     /// Those with two tasks or more.
     crowded: u64,
-    /// Those that had them before the burst.
-    crowded_before: u64,
+    /// Those that ran something before the burst.
+    busy_before: u64,
 }
 
 /// How much a group draws load balancing; larger is busier.
@@ -141,7 +145,7 @@ impl<'a> State<'a> {
             state.keep(cpu, queue);
         }
         for word in &mut state.words {
-            word.crowded_before = word.crowded;
+            word.busy_before = !word.idle;
         }
         state
     }
@@ -152,6 +156,16 @@ impl<'a> State<'a> {
             for (group, _) in (0..).zip(self.domains.groups()).filter(|(_, known)| *known == cpus) {
                 self.board.tell(group);
             }
+        }
+    }
+
+    /// Takes what is not known of tasks that ran before the burst at its least, with what may be more told beside it.
+    /// Nothing was looked at yet.
+    pub(crate) fn lighten(&mut self) {
+        for (cpu, _) in self.load.busy().take_while(|(cpu, _)| cpu.index() < self.domains.cpu_limit()) {
+            let mut queue = self.queue(cpu);
+            queue.lighten(self.clock, self.load.averages_of(cpu));
+            self.keep(cpu, queue);
         }
     }
 
@@ -408,23 +422,22 @@ impl<'a> State<'a> {
         kept.flat_map(|(index, word)| cpuset::cpus_of_word(index, word))
     }
 
-    /// Whether load balancing inside the group could mark it as imbalanced: an idle CPU there is refused by the tasks of
-    /// a queue of two or more. The job's own tasks refuse CPUs outside their mask; what the tasks refuse that ran
-    /// before is not known, so any. Wider than the kernel's own condition.
+    /// Whether load balancing inside the group could mark it as imbalanced: some CPU there is refused by the tasks of a
+    /// queue of two or more. The job's own tasks refuse CPUs outside their mask; what the tasks refuse that ran before
+    /// is not known, so any. Wider than the kernel's own condition, which asks for how far ahead the queue's group is.
     #[doc(alias = "sg_imbalanced")]
     #[doc(alias = "SOME_PINNED")]
     pub(crate) fn may_be_marked(&self, group: u32, which: Markable) -> bool {
         if which != Markable::Crowded || self.crowds == 0 {
             return which == Markable::Any;
         }
-        let (mut crowded, mut crowded_before, mut idle, mut idle_outside) = (0, 0, 0, 0);
+        let (mut crowded, mut crowded_with_others, mut outside) = (0, 0, 0);
         for (i, word) in self.domains.groups()[group as usize].words() {
             let of = self.words[i];
             crowded |= word & of.crowded;
-            crowded_before |= word & of.crowded_before;
-            idle |= word & of.idle;
-            idle_outside |= word & of.idle & !self.allowed.word(i);
+            crowded_with_others |= word & of.crowded & of.busy_before;
+            outside |= word & !self.allowed.word(i);
         }
-        (crowded != 0 && idle_outside != 0) || (crowded_before != 0 && idle != 0)
+        (crowded != 0 && outside != 0) || (crowded_with_others != 0 && self.domains.group_weight(group) > 1)
     }
 }

@@ -97,6 +97,7 @@ impl Symmetry {
             tree: self,
             told,
             leaves: vec![0; self.above_cpu.len()],
+            asleep: Vec::new(),
             sums: vec![0; self.above.len()],
             keys: vec![0; self.above.len()],
         };
@@ -145,6 +146,8 @@ pub(super) struct Told<'a> {
     pub(super) idle: &'a [IdleCpu],
     /// The CPUs of groups that are marked.
     pub(super) marked: &'a [CpuSet],
+    /// By CPU, equal where nothing else tells CPUs apart.
+    pub(super) labels: &'a [u64],
 }
 
 impl Told<'_> {
@@ -168,7 +171,7 @@ impl Told<'_> {
             u64::from(queue.tasks) << 32 | u64::from(queue.load),
             queue.util_lack.cast_unsigned(),
             queue.runnable_lack.cast_unsigned(),
-            u64::from(asleep),
+            u64::from(asleep) << 32 | u64::from(queue.open_load),
         ])
     }
 }
@@ -181,6 +184,8 @@ pub(super) struct Picture<'a> {
     told: Told<'a>,
     /// Of each CPU, what it is and what runs there.
     leaves: Vec<u64>,
+    /// Of each CPU, the job's tasks that went there and sleep; empty if none does.
+    asleep: Vec<u64>,
     /// Of each span, the sum over what is right below it, and what that makes of the span.
     sums: Vec<u64>,
     keys: Vec<u64>,
@@ -191,6 +196,20 @@ impl Picture<'_> {
     pub(super) fn set_origin(&mut self, state: &State<'_>, origin: Cpu) {
         self.told.origin = Some(origin);
         self.update(state, origin);
+    }
+
+    /// Takes in that one of the job's tasks went to the CPU and sleeps.
+    pub(super) fn put_asleep(&mut self, state: &State<'_>, cpu: Cpu) {
+        self.asleep.resize(self.leaves.len(), 0);
+        if let Some(asleep) = self.asleep.get_mut(cpu.index()) {
+            *asleep += 1;
+        }
+        self.update(state, cpu);
+    }
+
+    /// The job's tasks that went to the CPU and sleep.
+    pub(super) fn asleep(&self, cpu: Cpu) -> u64 {
+        self.asleep.get(cpu.index()).copied().unwrap_or(0)
     }
 
     /// Takes in what runs on the CPU now.
@@ -214,7 +233,8 @@ impl Picture<'_> {
     }
 
     fn leaf(&self, state: &State<'_>, cpu: Cpu) -> u64 {
-        mix(&[self.tree.cpu_label[cpu.index()], self.told.of(state, cpu)])
+        let label = self.told.labels.get(cpu.index()).copied().unwrap_or(0);
+        mix(&[self.tree.cpu_label[cpu.index()], self.told.of(state, cpu), label, self.asleep(cpu)])
     }
 
     /// Equal for states that are mirror images of each other.

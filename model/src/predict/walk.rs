@@ -220,8 +220,8 @@ impl Walk<'_> {
                 continue;
             };
             let domain = state.domains.view(state.domains.chain(step.cpu)[below]);
-            // From an allowed CPU the walk stays inside the domain.
-            let stays_inside = state.allowed().contains(step.cpu);
+            // From an allowed CPU the walk stays inside the domain, but where NUMA distances are odd.
+            let stays_inside = !domain.numa && state.allowed().contains(step.cpu);
             if stays_inside && !visitor.enters(&state.domains.groups()[domain.span as usize]) {
                 continue;
             }
@@ -246,8 +246,9 @@ impl Walk<'_> {
         }
         let mut choices: CpuSet = state.idle_allowed_in(group).filter(|&c| !self.runs_itself_on(c)).collect();
         if choices.is_empty() {
-            let least = state.allowed_in(group).map(|c| self.load(state, c)).min();
-            choices = state.allowed_in(group).filter(|&c| Some(self.load(state, c)) == least).collect();
+            let most = state.allowed_in(group).map(|c| self.load(state, c)).min();
+            let may_be_least = |&c: &Cpu| Some(self.load(state, c) - state.queue(c).open_load) <= most;
+            choices = state.allowed_in(group).filter(may_be_least).collect();
         }
         if choices.is_empty() {
             choices.insert(cpu);

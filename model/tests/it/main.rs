@@ -33,3 +33,4 @@ mod stream_traces;
 mod stream_unpinned;
 mod trace;
 mod wake;
+mod worst_cases;
