@@ -35,7 +35,7 @@ impl Server {
         command.arg("--ready-file").arg(folder.path().join("ready"));
         command.arg("--state-dir").arg(folder.path().join("state"));
         let begun = Instant::now();
-        let program = command.stderr(Stdio::inherit()).env("BERTH_LOG", "warn").spawn().unwrap();
+        let program = command.stderr(Stdio::inherit()).env("BERTH_LOG", "warn,audit=off").spawn().unwrap();
         let mut server = Self { program, folder, took: Duration::ZERO };
         while !server.socket().exists() {
             assert!(server.program.try_wait().unwrap().is_none(), "berthd ended");
