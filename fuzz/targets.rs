@@ -4,8 +4,11 @@
 use berth_model::{
     Cpu, CpuSet,
     domains::{Domains, chains},
-    load::{CpuLoad, Load},
-    predict::{Burst, Children, Entry, Host, Marks, Parent, Settling, Weight, place, predict, settle},
+    load::{Averages, CpuLoad, Load},
+    predict::{
+        Burst, Children, Entry, Host, Markable, Marks, Parent, Search, Settling, Symmetry, Weight, explore,
+        place, predict, settle,
+    },
     profile::{self, KernelIdentity, Profile},
     topology::{Description, NodeDescription, Processor, PuDescription, Topology},
 };
@@ -116,6 +119,14 @@ pub(crate) fn topologies(bytes: &[u8]) {
     let gap = [0, 100, 30_000][usize::from(launch / 4 % 3)];
     let marks = [Marks::Never, Marks::Expected, Marks::AtOnce][usize::from(launch / 16 % 3)];
     let tasks = u32::from(bytes.next() % 64) + 1;
+    for &cpu in &online {
+        let (known, size) = (bytes.next(), u32::from(bytes.next()));
+        let average = |bit: u8, unit: u32| (known >> bit & 1 == 1).then_some(size << unit);
+        load.set_averages(
+            cpu,
+            Averages { load: average(0, 24), util: average(1, 3), runnable: average(2, 24) },
+        );
+    }
     let host = Host { topology: &topology, domains: &domains, profile, load: &load };
     let frozen = Burst::forks(&allowed, tasks, origin);
     let burst = Burst { parent, entry, children, parent_weight, gap, marks, ..frozen };
@@ -125,6 +136,19 @@ pub(crate) fn topologies(bytes: &[u8]) {
     assert!(places[own..].iter().all(|&cpu| allowed.contains(cpu)), "{places:?} outside {allowed}");
     let told = predict(host, &burst);
     assert_eq!(told.tasks.iter().map(|task| task.cpu).collect::<Vec<_>>(), places);
+
+    let symmetry = Symmetry::new(&topology, &domains);
+    let limits = Search {
+        marks: Markable::Crowded,
+        weights: gap > 0,
+        stop_at_pile_up: true,
+        runs: 64,
+        looks: 1 << 14,
+    };
+    let explored = explore(host, &burst, &symmetry, limits);
+    assert!(explored.refused.iter().all(|run| run.tally.pile_up));
+    assert!(explored.refused.is_some() || !burst.tally(host, &places).pile_up);
+    assert!(explored.ends.iter().all(|run| run.places.len() == tasks as usize));
 
     let settled = settle(host, &burst, &places, Settling { horizon_ms: 200, ..Settling::default() });
     assert_eq!(settled.places.len(), places.len());

@@ -139,3 +139,23 @@ fn averages_of_any_size_are_kept() {
         assert_eq!(place(bench.host(), &burst).len(), 8);
     }
 }
+
+#[test]
+fn a_group_that_has_run_for_long_has_no_capacity_left() {
+    let topology = host(Shape { llcs: 2, cores: 2, ..Shape::default() });
+    let mut load = running(&[(2, 1), (3, 1)]);
+    for number in [2, 3] {
+        // Busy all the time, and of little weight.
+        let known = Averages { load: Some(600), util: Some(1024), runnable: Some(1024) };
+        load.set_averages(cpu(number), known);
+    }
+    let bench = Bench { load, ..Bench::named(&topology, "v6.12") };
+    let allowed = cpus("0-3");
+    let third = |gap: u64| {
+        let burst = Burst { gap, parent: Parent::Sleeps, ..Burst::forks(&allowed, 3, cpu(0)) };
+        place(bench.host(), &burst)[2].number()
+    };
+    // Two fresh tasks use half of two CPUs; after 200 ms they use them up, and the lighter LLC is taken.
+    assert!(third(0) < 2);
+    assert!(third(200_000) >= 2);
+}
