@@ -36,6 +36,8 @@ pub struct Load {
     averages: BTreeMap<Cpu, Averages>,
     /// Held tasks beyond the runnable ones.
     asleep: Vec<u32>,
+    /// CPUs on which pinned tasks waited of late.
+    crowded: CpuSet,
 }
 
 impl Load {
@@ -100,6 +102,16 @@ impl Load {
             }
         }
         Some(awake)
+    }
+
+    /// CPUs on which pinned tasks waited of late while others were idle: load balancing may have left marks there.
+    pub fn crowded(&self) -> &CpuSet {
+        &self.crowded
+    }
+
+    /// Says on which CPUs pinned tasks waited of late.
+    pub fn set_crowded(&mut self, cpus: CpuSet) {
+        self.crowded = cpus;
     }
 
     /// Says what runs on the CPU.

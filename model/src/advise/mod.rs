@@ -142,8 +142,7 @@ pub struct Request<'a> {
     pub single_cpus: bool,
     /// Whether the CPUs of the placement are kept for the tasks. Then no form is wider: others are given the rest.
     pub kept: bool,
-    /// Which groups a proof takes as possibly marked as imbalanced: [`Markable::Any`] if pinned tasks of others have run
-    /// of late.
+    /// Which groups a proof takes as possibly marked as imbalanced.
     pub marks: Markable,
     /// Whether to look for the margin of the advice.
     pub with_margin: bool,

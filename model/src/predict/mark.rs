@@ -25,7 +25,7 @@ pub enum Markable {
     None,
     /// Those in which tasks that run now can be a reason.
     Crowded,
-    /// Any: pinned tasks have run on the host of late, and a mark can outlive its reason.
+    /// Any: pinned tasks have run somewhere on the host of late, and a mark can outlive its reason.
     Any,
 }
 

@@ -189,6 +189,11 @@ impl<'a> State<'a> {
         self.queues.get(cpu.index()).copied().unwrap_or_default()
     }
 
+    /// Whether pinned tasks waited for the CPU of late.
+    pub(crate) fn was_crowded(&self, cpu: Cpu) -> bool {
+        self.load.crowded().contains(cpu)
+    }
+
     /// Tasks that count on a CPU and that the kernel does not see.
     pub(crate) fn asleep(&self, cpu: Cpu) -> u32 {
         self.load.asleep(cpu)
@@ -424,20 +429,28 @@ impl<'a> State<'a> {
 
     /// Whether load balancing inside the group could mark it as imbalanced: some CPU there is refused by the tasks of a
     /// queue of two or more. The job's own tasks refuse CPUs outside their mask; what the tasks refuse that ran before
-    /// is not known, so any. Wider than the kernel's own condition, which asks for how far ahead the queue's group is.
+    /// is not known, so any; and a mark may be left of tasks that waited of late. Wider than the kernel's own condition, which asks for how far ahead the queue's group is.
     #[doc(alias = "sg_imbalanced")]
     #[doc(alias = "SOME_PINNED")]
     pub(crate) fn may_be_marked(&self, group: u32, which: Markable) -> bool {
-        if which != Markable::Crowded || self.crowds == 0 {
+        if which != Markable::Crowded {
             return which == Markable::Any;
         }
+        let (cpus, is_single) =
+            (&self.domains.groups()[group as usize], self.domains.group_weight(group) == 1);
+        if !is_single && cpus.intersects(self.load.crowded()) {
+            return true;
+        }
+        if self.crowds == 0 {
+            return false;
+        }
         let (mut crowded, mut crowded_with_others, mut outside) = (0, 0, 0);
-        for (i, word) in self.domains.groups()[group as usize].words() {
+        for (i, word) in cpus.words() {
             let of = self.words[i];
             crowded |= word & of.crowded;
             crowded_with_others |= word & of.crowded & of.busy_before;
             outside |= word & !self.allowed.word(i);
         }
-        (crowded != 0 && outside != 0) || (crowded_with_others != 0 && self.domains.group_weight(group) > 1)
+        (crowded != 0 && outside != 0) || (crowded_with_others != 0 && !is_single)
     }
 }

@@ -156,9 +156,10 @@ impl Told<'_> {
         let is_origin = u64::from(self.origin == Some(cpu));
         let preferred = self.preferred_node.is_some() && state.domains.node_index(cpu) == self.preferred_node;
         let allowed = u64::from(state.allowed().contains(cpu));
-        let marks = (0..u64::BITS - 3).zip(self.marked).filter(|(_, group)| group.contains(cpu));
-        let marked = marks.fold(0, |bits, (index, _)| bits | 8 << index);
-        let flags = marked | allowed << 2 | u64::from(preferred) << 1 | is_origin;
+        let was_crowded = u64::from(state.was_crowded(cpu));
+        let marks = (0..u64::BITS - 4).zip(self.marked).filter(|(_, group)| group.contains(cpu));
+        let marked = marks.fold(0, |bits, (index, _)| bits | 16 << index);
+        let flags = marked | was_crowded << 3 | allowed << 2 | u64::from(preferred) << 1 | is_origin;
         let idle = self.idle.get(cpu.index()).copied().unwrap_or_default();
         let (queue, asleep) = (state.queue(cpu), state.asleep(cpu));
         if (idle, asleep, queue) == (IdleCpu::default(), 0, Queue::default()) {

@@ -84,8 +84,8 @@ impl Question {
     }
 
     /// Which groups may be marked, if the question leaves that open.
-    pub(crate) fn open_marks(&self, marks: Markable) -> Markable {
-        if self.launch.marks_open { marks } else { Markable::None }
+    pub(crate) fn open_marks(&self) -> Markable {
+        if self.launch.marks_open { Markable::Crowded } else { Markable::None }
     }
 
     /// The same tasks under the allowed CPUs, as `Predict` asks.

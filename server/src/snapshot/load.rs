@@ -137,16 +137,19 @@ impl Measured {
         let mut cpus = sample.map(cpus).unwrap_or_default();
         let counted = sample.and_then(|sample| sample.counted.clone());
         reports.merge(&mut cpus, sample.map(|_| at), counted.as_ref().map(|counted| counted.at), now);
+        let crowd = sample
+            .and_then(|sample| sample.crowd.clone())
+            .filter(|crowd| now.0.saturating_duration_since(crowd.at) < MARKS_LAST);
+        let mut load = of_model(&cpus);
+        load.set_crowded(crowd.iter().flat_map(|crowd| &crowd.cpus).collect());
         Some(Self {
-            load: Arc::new(of_model(&cpus)),
+            load: Arc::new(load),
             cpus: Arc::new(cpus),
             interval: sample.map(|sample| sample.interval),
             taken_at: sample.map(|sample| sample.taken_at).or_else(|| now.1.checked_sub(age))?,
             counted,
             pinned: sample.and_then(|sample| sample.pinned.clone()),
-            crowd: sample
-                .and_then(|sample| sample.crowd.clone())
-                .filter(|crowd| now.0.saturating_duration_since(crowd.at) < MARKS_LAST),
+            crowd,
             cost: sample.and_then(|sample| sample.cost),
             generation,
             age,

@@ -19,7 +19,7 @@ pub(crate) use machine::{Machine, Under};
 pub(crate) use sampler::Sampler;
 
 use crate::ingest::{Settings, kernel::Kernel};
-use berth_model::{hold::Book, predict::Markable};
+use berth_model::hold::Book;
 use std::sync::Arc;
 
 /// What is known of one host at one moment.
@@ -47,12 +47,6 @@ impl Snapshot {
         Arc::ptr_eq(&self.machine, &other.machine)
             && load(self) == load(other)
             && self.holds.generation() == other.holds.generation()
-    }
-
-    /// Which groups a launch may find marked as imbalanced.
-    pub(crate) fn marks(&self) -> Markable {
-        let crowd = self.load.measured().and_then(|measured| measured.crowd.as_ref());
-        if crowd.is_some() { Markable::Any } else { Markable::Crowded }
     }
 
     /// What runs and what is held, as the model wants it. A load that a request gives stands for all of it.

@@ -131,7 +131,7 @@ fn answer(
         can_apply: if pin { &pinned } else { &question.can_apply },
         single_cpus: question.single_cpus || pin,
         kept: question.kept,
-        marks: question.open_marks(snapshot.marks()),
+        marks: question.open_marks(),
         with_margin: question.full && covered,
     };
     let given = berth_model::advise::advise(&request).map_err(failure)?;
@@ -146,7 +146,6 @@ fn answer(
         symmetry: &judged_by.symmetry,
         question: &wanted,
         covered,
-        marks: snapshot.marks(),
         profiles: loads.len(),
     };
     let (under, without) = under.search_under(loads.iter().map(AsRef::as_ref), stop).ok_or_else(stopped)?;

@@ -66,7 +66,6 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
             symmetry: &kernel.symmetry,
             question,
             covered,
-            marks: snapshot.marks(),
             profiles: machine.kernels.len() * loads.len(),
         };
         let (worse, its) = under.search_under(loads.iter().map(AsRef::as_ref), stop)?;

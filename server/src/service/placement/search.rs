@@ -34,8 +34,6 @@ pub(super) struct UnderProfile<'a> {
     pub(super) question: &'a Question,
     /// Whether the model covers the host. If not, there is no verdict.
     pub(super) covered: bool,
-    /// Which groups may be marked as imbalanced, where the question leaves that open.
-    pub(super) marks: Markable,
     /// So many profiles share the work.
     pub(super) profiles: usize,
 }
@@ -221,7 +219,7 @@ impl<'a> UnderProfile<'a> {
             of_class.determined =
                 of_class.outlook.is_determined() && self.marks_come_too_late(&burst, &of_class.outlook);
         } else {
-            let marks = if burst.marks_open { self.marks } else { Markable::None };
+            let marks = if burst.marks_open { Markable::Crowded } else { Markable::None };
             let weights = burst.gap > 0;
             let search = Search { marks, weights, stop_at_pile_up: true, runs: MAX_RUNS, looks };
             let marked = outset.explore(burst.origin, search);
@@ -246,7 +244,7 @@ impl<'a> UnderProfile<'a> {
         // Two tasks without the parent, where one would do.
         let too_late =
             |run: &Run| run.tally.best == 1 && self.first_crowded(burst, run).is_some_and(|tasks| tasks > 1);
-        self.marks != Markable::Any && !self.is_crowded() && runs.all(too_late)
+        self.host.load.crowded().is_empty() && !self.is_crowded() && runs.all(too_late)
     }
 
     /// Some CPU has several tasks before the launch.
