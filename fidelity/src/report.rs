@@ -7,10 +7,10 @@ use crate::{
     record::Record,
     scene::{Question, Scene},
     settling,
-    steps::{self, Miss, Step},
+    steps::{self, Fared, Miss, Step},
 };
 use anyhow::Result;
-use berth_model::predict::Effect;
+use berth_model::predict::{Effect, Marks};
 use std::{collections::BTreeMap, fmt, ops::AddAssign};
 
 /// A share of a whole.
@@ -118,6 +118,10 @@ pub struct Report {
     pub domains: Share,
     /// How many steps fared how.
     pub steps: BTreeMap<Step, u32>,
+    /// Choices that tell whether a group is marked, by how long there has been a reason: those where it is.
+    pub marked: [Share; AGES.len()],
+    /// How many of them are to be by the model's rates, in thousandths.
+    pub to_be_marked: [u64; AGES.len()],
     /// Cases whose parent was held up.
     pub stalls: Share,
     /// Steps that need a thread more or less, or are refused, before and after a stall of the parent.
@@ -132,6 +136,9 @@ pub struct Report {
     /// Of those called safe, the parent's CPU being known: those that are with one more busy CPU too.
     pub stand_one_more: Share,
 }
+
+/// Until how many milliseconds after the reason a mark is counted together.
+const AGES: [u64; 6] = [2, 4, 8, 16, 32, u64::MAX];
 
 /// Both states of knowledge, in the order of [`Report::free`].
 const KNOWN: [Known; 2] = [Known::Origin, Known::Nothing];
@@ -148,10 +155,15 @@ impl Report {
         let mut report = Self { domains: Share { of: equal, all: cpus }, ..Self::default() };
         for question in &scene.questions(record)? {
             report.cases += 1;
-            let (fared, misses) = steps::replay(&scene, question);
+            let Fared { steps, misses, looks } = steps::replay(&scene, question);
+            for look in looks.iter().filter(|_| !question.is_untold()) {
+                let index = AGES.iter().position(|&age| look.age / 1000 < age).unwrap_or(AGES.len() - 1);
+                report.marked[index].add(look.is_set);
+                report.to_be_marked[index] += u64::from(Marks::likely_after(look.age));
+            }
             let stalls_before = question.stalls_before().unwrap_or(usize::MAX);
             report.stalls.add(stalls_before < usize::MAX);
-            for (task, step) in fared.into_iter().enumerate() {
+            for (task, step) in steps.into_iter().enumerate() {
                 *report.steps.entry(step).or_default() += 1;
                 if !question.is_untold() {
                     report.strays[usize::from(task >= stalls_before)].add(step >= Step::ShortThread);
@@ -212,6 +224,12 @@ impl AddAssign<&Self> for Report {
             *self.steps.entry(step).or_default() += count;
         }
         self.stalls += other.stalls;
+        for (ours, &theirs) in self.marked.iter_mut().zip(&other.marked) {
+            *ours += theirs;
+        }
+        for (ours, theirs) in self.to_be_marked.iter_mut().zip(other.to_be_marked) {
+            *ours += theirs;
+        }
         for (ours, &theirs) in self.strays.iter_mut().zip(&other.strays) {
             *ours += theirs;
         }
@@ -300,6 +318,12 @@ impl fmt::Display for Report {
             count(Step::Refused)
         )?;
         let [before, after] = self.strays;
+        writeln!(f, "  marked, by ms since there is a reason (and by the rates)")?;
+        for ((age, share), to_be) in AGES.iter().zip(self.marked).zip(self.to_be_marked) {
+            let until = if *age == u64::MAX { "later".to_owned() } else { format!("< {age}") };
+            let rates = to_be as f64 / 10.0 / f64::from(share.all.max(1));
+            writeln!(f, "    {until:<6}{share}, {rates:.1} %")?;
+        }
         writeln!(f, "  bursts with a stall                {}", self.stalls)?;
         writeln!(f, "    short thread or refused: before {before}, after {after}")?;
         for (free, known) in self.free.iter().zip(["parent's CPU known", "parent's CPU unknown"]) {

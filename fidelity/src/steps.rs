@@ -6,7 +6,7 @@ use crate::{
 };
 use berth_model::{
     cpuset::{Cpu, CpuSet},
-    predict::{Markable, Replay, Weight},
+    predict::{Markable, Marks, Replay, Weight},
 };
 
 /// How a step fared: the least that has to be open for the model to allow it.
@@ -44,17 +44,40 @@ pub struct Miss {
     pub step: Step,
 }
 
-/// Replays a case; gives how each step fared, and the misses.
-pub fn replay(scene: &Scene, question: &Question<'_>) -> (Vec<Step>, Vec<Miss>) {
+/// A choice that tells whether a group is marked, there being a reason for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// How long there has been a reason, in microseconds.
+    pub age: u64,
+    /// The choice is one with the mark alone; else one without it alone.
+    pub is_set: bool,
+}
+
+/// How a case fared.
+#[derive(Debug, Default)]
+pub struct Fared {
+    /// Each step, in order.
+    pub steps: Vec<Step>,
+    /// Those that needed more than the rules and the record.
+    pub misses: Vec<Miss>,
+    /// What they tell of the imbalance mark.
+    pub looks: Vec<Look>,
+}
+
+/// Replays a case.
+pub fn replay(scene: &Scene, question: &Question<'_>) -> Fared {
     let case = question.case;
+    let along = |marks| Replay::new(scene.host(&question.load), &question.allowed, marks);
+    let mut reason_since = None;
     let mut state = Along {
-        replay: Replay::new(scene.host(&question.load), &question.allowed),
+        replay: along(Marks::Never),
+        marked: along(Marks::AtOnce),
         track: Track::new(case),
         parent: None,
         now: 0,
         asleep: question.naps(),
     };
-    let (mut steps, mut misses) = (Vec::new(), Vec::new());
+    let mut fared = Fared::default();
     for (task, ((took, parent), at)) in
         case.fork_cpu.iter().zip(&case.parent_cpu).zip(&case.fork_at_us).enumerate()
     {
@@ -65,12 +88,20 @@ pub fn replay(scene: &Scene, question: &Question<'_>) -> (Vec<Step>, Vec<Miss>) 
         let step = judge(&state, scene, question, parent, took);
         if step > Step::AnyMark {
             let allowed = state.replay.clone().choices(parent, Markable::Crowded, true);
-            misses.push(Miss { task, parent, took, allowed, step });
+            fared.misses.push(Miss { task, parent, took, allowed, step });
         }
-        steps.push(step);
+        fared.steps.push(step);
+        // However long tasks have run: only the mark is to tell the two apart.
+        let [without, with] =
+            [&state.replay, &state.marked].map(|replay| replay.clone().choices(parent, Markable::None, true));
+        if without != with {
+            let age = at - *reason_since.get_or_insert(at);
+            let is_set = with.contains(took);
+            fared.looks.extend((is_set != without.contains(took)).then_some(Look { age, is_set }));
+        }
         state.start_on(took);
     }
-    (steps, misses)
+    fared
 }
 
 fn judge(state: &Along<'_>, scene: &Scene, question: &Question<'_>, parent: Cpu, took: Cpu) -> Step {
@@ -119,6 +150,8 @@ fn judge(state: &Along<'_>, scene: &Scene, question: &Question<'_>, parent: Cpu,
 /// The state along a record.
 struct Along<'a> {
     replay: Replay<'a>,
+    /// The same with every group marked that has a reason.
+    marked: Replay<'a>,
     track: Track<'a>,
     parent: Option<Cpu>,
     now: u64,
@@ -132,30 +165,39 @@ impl Along<'_> {
         while let Some(moved) = self.track.next_move_before(at) {
             self.pass(moved.at);
             if !self.asleep {
-                self.replay.remove(moved.from);
-                self.replay.add(moved.to, Weight::Fresh);
+                self.each(|replay| {
+                    replay.remove(moved.from);
+                    replay.add(moved.to, Weight::Fresh);
+                });
             }
         }
         self.pass(at);
     }
 
     fn pass(&mut self, at: u64) {
-        self.replay.advance(at.saturating_sub(self.now));
+        let micros = at.saturating_sub(self.now);
+        self.each(|replay| replay.advance(micros));
         self.now = self.now.max(at);
     }
 
     fn parent_is_on(&mut self, cpu: Cpu) {
         if self.parent != Some(cpu) {
-            self.parent.iter().for_each(|&before| self.replay.remove(before));
-            self.replay.add(cpu, Weight::Light);
-            self.parent = Some(cpu);
+            let before = self.parent.replace(cpu);
+            self.each(|replay| {
+                before.iter().for_each(|&before| replay.remove(before));
+                replay.add(cpu, Weight::Light);
+            });
         }
     }
 
     fn start_on(&mut self, cpu: Cpu) {
         self.track.tasks.push(cpu);
         if !self.asleep {
-            self.replay.add(cpu, Weight::Fresh);
+            self.each(|replay| replay.add(cpu, Weight::Fresh));
         }
+    }
+
+    fn each(&mut self, change: impl Fn(&mut Replay<'_>)) {
+        [&mut self.replay, &mut self.marked].into_iter().for_each(change);
     }
 }

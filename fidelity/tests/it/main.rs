@@ -57,6 +57,11 @@ fn the_model_does_what_real_kernels_did() {
     assert!(all >= 96.0 && piled_up >= 87.0, "load balancing as said: {all} %, of pile-ups {piled_up} %");
     assert!(settled.inside[1].percent() >= 95.0, "fullest CPU within 1 of its range: {}", settled.inside[1]);
     assert!(total.stand_one_more.percent() >= 60.0, "{}", total.stand_one_more);
+    // The mark is met about as often as its rates say, however long there has been a reason.
+    for (seen, to_be) in total.marked.iter().zip(total.to_be_marked) {
+        let rates = to_be as f64 / 10.0 / f64::from(seen.all);
+        assert!((seen.percent() - rates).abs() < 10.0, "marked: {seen}, by the rates {rates} %");
+    }
     assert_told(&total);
     let [before, after] = total.strays.map(Share::percent);
     assert!(before <= 0.3 && after >= 4.0 * before, "a stall tells nothing: {before} % and {after} %");

@@ -1,6 +1,6 @@
 //! The imbalance mark in time. Load balancing marks a group inside which affinity stopped it, and clears the mark when a
 //! pass ends well. Which pass comes when cannot be seen from user space; how often they come was measured on real
-//! kernels (`docs/heuristics.md`).
+//! kernels (`docs/fidelity.md`).
 
 use super::{clock::left_after, sparse::Sparse};
 
@@ -15,6 +15,18 @@ pub enum Marks {
     Expected,
     /// A group is marked from the moment at which there is a reason.
     AtOnce,
+}
+
+impl Marks {
+    /// How likely a group is marked for which there has been a reason for so many microseconds, in thousandths.
+    pub fn likely_after(micros: u64) -> u32 {
+        u32::try_from(share_of(SHARE, ONE - left_after(micros, COMES)) * 1000 / ONE).unwrap_or(0)
+    }
+}
+
+/// A part of a whole, both in units of 2^-31.
+fn share_of(whole: i64, part: i64) -> i64 {
+    (whole * (part >> 15)) >> 16
 }
 
 /// Which groups may be marked, in runs that follow both.
@@ -110,7 +122,6 @@ impl MarkBoard {
             return;
         }
         let (comes, goes) = (left_after(micros, COMES), left_after(micros, GOES));
-        let share_of = |whole: i64, part: i64| (whole * (part >> 15)) >> 16;
         for &group in &self.active {
             let Some(mark) = self.of.get_mut(group as usize) else { continue };
             mark.likely = if mark.has_reason {

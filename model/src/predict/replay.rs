@@ -14,9 +14,9 @@ use crate::cpuset::{Cpu, CpuSet};
 pub struct Replay<'a>(State<'a>);
 
 impl<'a> Replay<'a> {
-    /// Before the first task, for tasks that may use `allowed`.
-    pub fn new(host: Host<'a>, allowed: &'a CpuSet) -> Self {
-        Self(State::new(host, allowed, 0, Marks::Never))
+    /// Before the first task, for tasks that may use `allowed`; with these marks beside those that choices leave open.
+    pub fn new(host: Host<'a>, allowed: &'a CpuSet, marks: Marks) -> Self {
+        Self(State::new(host, allowed, 0, marks))
     }
 
     /// Lets time pass, in microseconds.
