@@ -54,6 +54,7 @@ impl<'s> Candidate<'s> {
         Self::of_type(group, stats, group_type, stats.load)
     }
 
+    #[inline]
     fn of_type(group: u32, stats: &'s GroupStats, group_type: GroupType, load: u32) -> Self {
         let within = match group_type {
             GroupType::HasSpare => !stats.idle,
@@ -145,6 +146,7 @@ impl<'s> Forms<'s> {
 }
 
 /// The type of a group, but for its mark.
+#[inline]
 fn unmarked(state: &State<'_>, stats: &GroupStats, imbalance_pct: u32) -> GroupType {
     if stats.tasks < stats.weight {
         return GroupType::HasSpare;

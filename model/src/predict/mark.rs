@@ -90,6 +90,11 @@ impl MarkBoard {
         matches!(self.marks, Marks::Expected | Marks::AtOnce)
     }
 
+    /// No group can be marked.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.marks == Marks::Never && self.told.is_empty()
+    }
+
     pub(crate) fn is_set(&self, group: u32) -> bool {
         self.told.contains(&group) || self.of.get(group as usize).is_some_and(|mark| mark.is_set)
     }

@@ -337,7 +337,7 @@ impl<'a> State<'a> {
 
     /// Whether load balancing has marked the group.
     pub(crate) fn is_marked(&self, group: u32) -> bool {
-        self.board.is_set(group)
+        !self.board.is_blank() && self.board.is_set(group)
     }
 
     /// Puts down what a queue has become.
