@@ -47,7 +47,9 @@ pub(crate) fn parent(question: &Question<'_>) -> Parent {
 }
 
 fn is_safe(scene: &Scene, question: &Question<'_>, known: Known, load: &Load) -> bool {
-    let host = scene.host(load);
+    let mut load = load.clone();
+    load.set_crowded(question.crowded_before.clone());
+    let host = scene.host(&load);
     let base = Burst { parent: parent(question), ..question.burst() };
     let starts: Vec<Cpu> = match known {
         Known::Origin => vec![question.origin],
@@ -55,14 +57,13 @@ fn is_safe(scene: &Scene, question: &Question<'_>, known: Known, load: &Load) ->
             origins(host, &scene.symmetry, &base).into_iter().map(|origin| origin.cpu).collect()
         }
     };
-    let marks = if question.after_crowd { Markable::Any } else { Markable::Crowded };
     let children: &[Children] =
         if question.naps() { &[Children::Running, Children::Asleep] } else { &[base.children] };
     let mut runs = 0;
     starts.iter().all(|&origin| {
         children.iter().all(|&children| {
             let search = Search {
-                marks,
+                marks: Markable::Crowded,
                 weights: true,
                 stop_at_pile_up: true,
                 runs: MAX_RUNS.saturating_sub(runs),

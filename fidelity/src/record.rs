@@ -145,13 +145,15 @@ pub struct Case {
 }
 
 impl Case {
-    /// Whether two tasks shared a CPU at some time.
-    pub fn crowds(&self) -> bool {
-        let shared = |counts: &BTreeMap<String, u32>| counts.values().any(|&tasks| tasks > 1);
+    /// The CPUs that tasks shared at some time.
+    pub fn crowded(&self) -> CpuSet {
         let mut forked: Vec<u16> =
             self.fork_cpu.iter().chain(&self.parent_cpu[..1]).flatten().copied().collect();
         forked.sort_unstable();
-        forked.windows(2).any(|pair| pair[0] == pair[1]) || self.per_cpu_at_ms.values().any(shared)
+        let as_forked = forked.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let counts = self.per_cpu_at_ms.values().flatten().filter(|(_, tasks)| **tasks > 1);
+        let later = counts.filter_map(|(cpu, _)| cpu.parse().ok());
+        as_forked.chain(later).map(Cpu::from).collect()
     }
 }
 

@@ -135,6 +135,8 @@ pub struct Report {
     pub proofs: [Proofs; 2],
     /// Of those called safe, the parent's CPU being known: those that are with one more busy CPU too.
     pub stand_one_more: Share,
+    /// Of these, those that piled up.
+    pub stood_and_piled_up: Share,
 }
 
 /// Until how many milliseconds after the reason a mark is counted together.
@@ -183,7 +185,11 @@ impl Report {
                 let proof = proofs::prove(&scene, question, known);
                 report.proofs[index].add(question, proof);
                 if proof.safe && known == Known::Origin {
-                    report.stand_one_more.add(proofs::stands_one_more(&scene, question, known));
+                    let stands = proofs::stands_one_more(&scene, question, known);
+                    report.stand_one_more.add(stands);
+                    if stands {
+                        report.stood_and_piled_up.add(proof.piled_up);
+                    }
                 }
                 if proof.safe && proof.piled_up {
                     tell(Tale::Proof { record, question, known });
@@ -255,6 +261,7 @@ impl AddAssign<&Self> for Report {
             ours.stalled += theirs.stalled;
         }
         self.stand_one_more += other.stand_one_more;
+        self.stood_and_piled_up += other.stood_and_piled_up;
     }
 }
 
@@ -358,6 +365,7 @@ impl fmt::Display for Report {
             writeln!(f, "    launched with a stall, not valid {}", proofs.stalled)?;
         }
         writeln!(f, "  safe with one more busy CPU too    {}", self.stand_one_more)?;
+        writeln!(f, "    of these piled up                {}", self.stood_and_piled_up)?;
         Ok(())
     }
 }

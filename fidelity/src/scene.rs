@@ -56,13 +56,13 @@ impl Scene {
     /// If a mask is none.
     pub fn questions<'a>(&self, record: &'a Record) -> Result<Vec<Question<'a>>> {
         let mut questions = Vec::with_capacity(record.cases.len());
-        let mut after_crowd = false;
+        let mut crowded = CpuSet::new();
         for case in &record.cases {
             let allowed = CpuSet::parse(&case.mask)
                 .with_context(|| format!("{}: {}#{}: mask", record.name, case.id, case.rep))?;
-            let leaves_marks = &allowed != self.topology.online() && case.crowds();
-            questions.extend(Question::new(case, allowed, after_crowd));
-            after_crowd = leaves_marks;
+            let pinned = &allowed != self.topology.online();
+            questions.extend(Question::new(case, allowed, crowded));
+            crowded = if pinned { case.crowded() } else { CpuSet::new() };
         }
         Ok(questions)
     }
@@ -83,12 +83,12 @@ pub struct Question<'a> {
     pub places: Vec<Cpu>,
     /// The mean time between two forks, in microseconds.
     pub gap: u64,
-    /// The tasks of the case before were pinned and shared CPUs, so marks may be left.
-    pub after_crowd: bool,
+    /// The CPUs that pinned tasks of the case before shared, where marks may be left.
+    pub crowded_before: CpuSet,
 }
 
 impl<'a> Question<'a> {
-    fn new(case: &'a Case, allowed: CpuSet, after_crowd: bool) -> Option<Self> {
+    fn new(case: &'a Case, allowed: CpuSet, crowded_before: CpuSet) -> Option<Self> {
         let cpus =
             |cpus: &[Option<u16>]| cpus.iter().flatten().map(|&cpu| Cpu::from(cpu)).collect::<Vec<_>>();
         let (places, parents) = (cpus(&case.fork_cpu), cpus(&case.parent_cpu));
@@ -104,7 +104,7 @@ impl<'a> Question<'a> {
             origin,
             places,
             gap,
-            after_crowd,
+            crowded_before,
         })
     }
 

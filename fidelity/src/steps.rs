@@ -126,7 +126,7 @@ fn judge(state: &Along<'_>, scene: &Scene, question: &Question<'_>, parent: Cpu,
     if any(Markable::Crowded, true) {
         return Step::AnyMark;
     }
-    if question.after_crowd && any(Markable::Any, true) {
+    if !question.crowded_before.is_empty() && any(Markable::Any, true) {
         return Step::MarkLeft;
     }
     if question.has_loose_burners() {

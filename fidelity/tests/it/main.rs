@@ -57,6 +57,7 @@ fn the_model_does_what_real_kernels_did() {
     assert!(all >= 96.0 && piled_up >= 87.0, "load balancing as said: {all} %, of pile-ups {piled_up} %");
     assert!(settled.inside[1].percent() >= 95.0, "fullest CPU within 1 of its range: {}", settled.inside[1]);
     assert!(total.stand_one_more.percent() >= 48.0, "{}", total.stand_one_more);
+    assert_eq!(total.stood_and_piled_up.of, 0, "{}", total.stood_and_piled_up);
     // The mark is met about as often as its rates say, however long there has been a reason.
     for (seen, to_be) in total.marked.iter().zip(total.to_be_marked) {
         let rates = to_be as f64 / 10.0 / f64::from(seen.all);
