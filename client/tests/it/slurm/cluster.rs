@@ -225,7 +225,7 @@ impl Cluster {
         self.daemons.push(quiet(&mut daemon).spawn().expect("it starts"));
     }
 
-    fn wait(&self, what: &str, done: impl Fn() -> bool) {
+    fn wait(&self, what: &str, mut done: impl FnMut() -> bool) {
         let start = Instant::now();
         while !done() {
             let log = |name| fs::read_to_string(self.path(name)).unwrap_or_default();
@@ -306,12 +306,17 @@ impl Cluster {
 
     /// How many nodes are drained or down, once no job is left.
     pub(super) fn drained(&self) -> usize {
+        let mut state = String::new();
         self.wait("jobs do not end", || {
-            let busy = ["alloc", "mix", "comp"];
-            !busy.iter().any(|busy| self.node_state().starts_with(busy))
+            state = self.node_state();
+            !["alloc", "mix", "comp"].iter().any(|busy| state.starts_with(busy))
         });
-        let states = self.node_state();
-        states.lines().filter(|state| *state != "idle").count()
+        if state != "idle" {
+            let reasons = self.run("sinfo", 0, |sinfo| _ = sinfo.args(["-R", "-h"])).stdout;
+            eprintln!("{state}: {reasons}");
+        }
+        // One that was not heard of lately is `idle*`.
+        state.lines().filter(|state| !state.starts_with("idle")).count()
     }
 
     /// slurmd's log so far.
