@@ -60,10 +60,10 @@ impl CpuSet {
     ///
     /// The part that cannot be read, or a CPU number of [`MAX_CPUS`] or more.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let text = text.trim();
         if text.len() > MAX_TEXT {
             return Err(ParseError::TooLong { len: text.len() });
         }
+        let text = text.trim();
         let is_group = |p: &str| p.len() == 8 && p.bytes().all(|b| b.is_ascii_hexdigit());
         let has_prefix = |p: &str| p.starts_with("0x") || p.starts_with("0X");
         // Eight digits are a group of a mask: no CPU number is that long.

@@ -13,6 +13,9 @@ use berth_model::{
 };
 use berth_proto::v1::{self, form, launch, policy, scenario, smt, view};
 
+/// The most forms that one says it can apply: each of them, and some twice.
+const MAX_FORMS: usize = 16;
+
 /// A question that can be answered, once it is held against a host.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -170,7 +173,10 @@ pub(crate) fn from_wire(request: &v1::AdviseRequest, faults: &mut Faults) -> Ask
 
 fn can_apply(forms: &[i32], faults: &mut Faults) -> Vec<Form> {
     let mut read = Vec::new();
-    for (i, &number) in forms.iter().enumerate() {
+    if forms.len() > MAX_FORMS {
+        faults.add("can_apply", format!("{} forms; expected at most {MAX_FORMS}", forms.len()));
+    }
+    for (i, &number) in forms.iter().take(MAX_FORMS).enumerate() {
         match form::Value::try_from(number) {
             Ok(form::Value::None) => read.push(Form::None),
             Ok(form::Value::Mask) => read.push(Form::Mask),

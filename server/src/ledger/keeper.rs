@@ -3,6 +3,7 @@
 use super::{
     Locked, Parts, Settings, Unusable, clock,
     lock::{Lock, NoLock},
+    room::Room,
     store::{self, Changes, Contents, Store},
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 };
 use berth_model::{
     cpuset::CpuSet,
-    hold::{Book, Gone, Id, Moment},
+    hold::{Book, Gone, Id, Moment, Part, Uid},
     load::Load,
 };
 use std::{
@@ -89,6 +90,7 @@ pub(crate) struct Desk<'a> {
     book: &'a mut Arc<Book>,
     answers: &'a mut Vec<(Id, Vec<u8>)>,
     store: &'a Store,
+    room: &'a Room,
     current: &'a Current,
 }
 
@@ -109,6 +111,15 @@ impl Desk<'_> {
 
     pub(crate) fn change(&mut self) -> &mut Book {
         Arc::make_mut(self.book)
+    }
+
+    /// Goes on only if the store has room for a new hold, and for what is answered to the request for it.
+    ///
+    /// # Errors
+    ///
+    /// If it has none.
+    pub(crate) fn has_room(&self, uid: Uid, parts: &[Part], answer: usize) -> Result<(), Failure> {
+        self.room.check(self.book, self.answers, uid, (parts, answer))
     }
 
     /// Writes with a new hold what was answered to the request for it.
@@ -141,6 +152,7 @@ pub(crate) struct Keeper {
     path: Option<PathBuf>,
     lock: Option<Lock>,
     store: Option<Store>,
+    room: Room,
     /// What is written, and published.
     book: Arc<Book>,
     failed_at: Option<Instant>,
@@ -171,6 +183,7 @@ impl Keeper {
             path: settings.folder.as_ref().map(|folder| folder.join(store::NAME)),
             lock: None,
             store: None,
+            room: Room::default(),
             book: Arc::default(),
             failed_at: None,
         };
@@ -247,6 +260,7 @@ impl Keeper {
         if is_there && (is_other_boot || behind) {
             store.replace(&contents)?;
         }
+        self.room = Room::of(&contents.answers);
         self.store = Some(store);
         Ok(())
     }
@@ -278,9 +292,16 @@ impl Keeper {
                     causes.note(&book, None);
                 }
                 Message::Act(act, by) => {
-                    let (desks, answers, current) = (&mut book, &mut answers, &self.current);
-                    let mut desk =
-                        self.store.as_ref().map(|store| Desk { now, book: desks, answers, store, current });
+                    let (desks, answers, room) = (&mut book, &mut answers, &self.room);
+                    let current = &self.current;
+                    let mut desk = self.store.as_ref().map(|store| Desk {
+                        now,
+                        book: desks,
+                        answers,
+                        store,
+                        room,
+                        current,
+                    });
                     // If it panics, its caller hears that it was not made.
                     tells.extend(catch_unwind(AssertUnwindSafe(|| act(desk.as_mut()))));
                     causes.note(&book, by);
@@ -318,6 +339,7 @@ impl Keeper {
                 return Err(unusable);
             }
         }
+        self.room.written(answers, &forgotten);
         causes.tell(&self.book, &book, &self.metrics);
         self.publish(book, true);
         Ok(())

@@ -16,6 +16,7 @@ mod lock;
 mod owners;
 mod program;
 mod record;
+mod room;
 mod store;
 
 pub(crate) use clock::{by_wall_clock, now};

@@ -33,8 +33,11 @@ const ANSWERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("answers")
 /// Memory for its pages. What it holds is small.
 const CACHE: usize = 1 << 20;
 
-/// A file larger than this is none of ours.
-const MAX_BYTES: u64 = 1 << 30;
+/// A larger file is not read. Ours stays well below: see [`super::room`].
+const MAX_BYTES: u64 = 768 << 20;
+
+/// So much of it is read at a time.
+const CHUNK: usize = 1 << 20;
 
 /// All that is written.
 #[derive(Debug, Default)]
@@ -69,23 +72,19 @@ pub(super) struct Store {
 ///
 /// If it is not ours, or broken.
 pub(super) fn look(path: &Path) -> Result<Option<Contents>, Unusable> {
-    let bytes = match read(path) {
-        Ok(bytes) => bytes,
+    let broken = |what: String| Unusable::Broken { path: path.to_owned(), what };
+    let memory = match read(path) {
+        // Ours never is: it is made beside and moved into place.
+        Ok(Some(memory)) if memory.len().is_ok_and(|bytes| bytes == 0) => {
+            return Err(broken("it is empty".to_owned()));
+        }
+        Ok(Some(memory)) => memory,
+        Ok(None) => return Err(broken(format!("it is longer than {MAX_BYTES} bytes"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Unusable::failing(path, error)),
     };
-    let broken = |what: String| Unusable::Broken { path: path.to_owned(), what };
-    if bytes.is_empty() {
-        // Ours never is: it is made beside and moved into place.
-        return Err(broken("it is empty".to_owned()));
-    }
     // A file that something else wrote over may make redb panic instead of saying so.
     let looked = catch_unwind(AssertUnwindSafe(|| {
-        let memory = InMemoryBackend::new();
-        memory
-            .set_len(bytes.len() as u64)
-            .and_then(|()| memory.write(0, &bytes))
-            .map_err(|e| e.to_string())?;
         let mut builder = builder();
         let database = builder.set_check_integrity_on_open(true).create_with_backend(memory);
         contents(&database.map_err(|error| error.to_string())?)
@@ -93,14 +92,28 @@ pub(super) fn look(path: &Path) -> Result<Option<Contents>, Unusable> {
     looked.unwrap_or_else(|_| Err("redb cannot read it".to_owned())).map(Some).map_err(broken)
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+/// The file in memory, once: no second copy of it is made. Nothing of one that is too long.
+fn read(path: &Path) -> io::Result<Option<InMemoryBackend>> {
+    let memory = InMemoryBackend::new();
     let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
+    let about = file.metadata()?;
+    if !about.is_file() {
         return Err(io::Error::other("it is no file"));
     }
-    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    if about.len() > MAX_BYTES {
+        return Ok(None);
+    }
+    memory.set_len(about.len())?;
+    let (mut chunk, mut at) = (vec![0; CHUNK], 0);
+    let mut file = file.take(about.len());
+    loop {
+        let read = file.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(Some(memory));
+        }
+        memory.write(at, &chunk[..read])?;
+        at += read as u64;
+    }
 }
 
 fn builder() -> Builder {

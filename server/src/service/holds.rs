@@ -1,6 +1,10 @@
 //! `HoldService`: CPUs kept for owners.
 
-use super::{Berth, Context, caller::Caller, kept};
+use super::{
+    Berth, Context,
+    caller::Caller,
+    kept::{self, Content},
+};
 use crate::{
     auth::Role,
     convert::{
@@ -16,7 +20,6 @@ use berth_model::{
     hold::{Book, Hold, Id, Owner, Part, Uid},
 };
 use berth_proto::v1::{self, hold_service_server::HoldService};
-use prost::Message;
 use std::{pin::Pin, sync::Arc};
 use tokio_stream::{Stream, StreamExt, wrappers::WatchStream};
 use tonic::{Request, Response, Status};
@@ -253,7 +256,7 @@ impl Context {
         caller: Caller,
     ) -> Result<v1::CreateHoldResponse, Failure> {
         let expect = request.expect.take();
-        let content = request.encode_to_vec();
+        let content = Content::of(&request);
         let mut faults = Faults::default();
         let expected = snapshot::Expected::from_wire(expect, &mut faults);
         let spec = self.spec(request.hold.unwrap_or_default(), &caller, &mut faults)?;
@@ -280,7 +283,7 @@ impl Context {
                 expected.is_met(&snapshot)?;
                 let (parts, warnings) = parts(wanted, tasks, own.as_ref(), &snapshot)?;
                 let by = (&caller, quotas);
-                let hold = kept::make(desk, &spec, parts, foreign, by, |_| (content, Vec::new()))?;
+                let hold = kept::make(desk, &spec, parts, foreign, by, (&content, &[]))?;
                 let hold = hold::to_wire(&hold, &desk.snapshot()?);
                 Ok(v1::CreateHoldResponse { hold: Some(hold), warnings: warnings.into_wire() })
             })

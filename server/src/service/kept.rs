@@ -16,6 +16,8 @@ use berth_model::{
     cpuset::CpuSet,
     hold::{Book, Error, Hold, Id, MAX_HOLDS, Mode, Moment, Part, Uid, running_on},
 };
+use prost::Message;
+use ring::digest::{Digest, SHA256, digest};
 use std::{collections::BTreeMap, sync::Arc};
 
 impl Context {
@@ -38,16 +40,32 @@ pub(super) struct Before {
     pub(super) answer: Vec<u8>,
 }
 
+/// What makes a request the same one if it comes again. However long it is, little of it is kept.
+#[derive(Debug)]
+pub(super) struct Content(Digest);
+
+impl Content {
+    pub(super) fn of(request: &impl Message) -> Self {
+        Self(digest(&SHA256, &request.encode_to_vec()))
+    }
+}
+
 /// The hold that this request made before.
 ///
 /// # Errors
 ///
 /// If its id stands for a request of other content.
-pub(super) fn made_before(desk: &Desk<'_>, spec: &Spec, content: &[u8]) -> Result<Option<Before>, Failure> {
+pub(super) fn made_before(
+    desk: &Desk<'_>,
+    spec: &Spec,
+    content: &Content,
+) -> Result<Option<Before>, Failure> {
     let Some(hold) = desk.book().requested(spec.uid, &spec.request_id) else { return Ok(None) };
     let hold = Arc::clone(hold);
     match desk.answer(hold.id)?.as_deref().and_then(unpack) {
-        Some((same, answer)) if same == content => Ok(Some(Before { hold, answer: answer.to_owned() })),
+        Some((same, answer)) if same == content.0.as_ref() => {
+            Ok(Some(Before { hold, answer: answer.to_owned() }))
+        }
         _ => Err(Failure::Hold(HoldFailure::RequestIdUsed {
             request_id: spec.request_id.clone(),
             id: hold.id.to_string(),
@@ -55,14 +73,14 @@ pub(super) fn made_before(desk: &Desk<'_>, spec: &Spec, content: &[u8]) -> Resul
     }
 }
 
-/// Makes a hold. `request` gives what was asked and what is answered, for the day that the request comes again.
+/// Makes a hold. `request` is what was asked and what is answered, for the day that the request comes again.
 pub(super) fn make(
     desk: &mut Desk<'_>,
     spec: &Spec,
     parts: Vec<Part>,
     foreign: bool,
     (caller, quotas): (&Caller, Quotas),
-    request: impl FnOnce(&Hold) -> (Vec<u8>, Vec<u8>),
+    request: (&Content, &[u8]),
 ) -> Result<Arc<Hold>, Failure> {
     let claim = match spec.claim.as_str() {
         "" => None,
@@ -71,12 +89,13 @@ pub(super) fn make(
     let before = running_on(&desk.snapshot()?.load.of_model(), &parts);
     let asked = parts.iter().fold(CpuSet::new(), |all, part| all.union(part.cpus()));
     caller.check_quota(quotas, spec.uid, spec.mode, &asked, &desk.snapshot()?)?;
+    let answer = (!spec.request_id.is_empty()).then(|| pack(request));
+    desk.has_room(spec.uid, &parts, answer.as_ref().map_or(0, Vec::len))?;
     let (now, new) = (desk.now, spec.with(parts, claim, before, foreign));
     let made = desk.change().make(new, now);
     let hold = made.map_err(|error| failure(desk, error, spec, &asked, caller))?;
-    if !spec.request_id.is_empty() {
-        let (content, answer) = request(&hold);
-        desk.remember(hold.id, pack(&content, &answer));
+    if let Some(answer) = answer {
+        desk.remember(hold.id, answer);
     }
     Ok(hold)
 }
@@ -193,7 +212,8 @@ fn holders<'a>(holds: impl Iterator<Item = &'a Arc<Hold>>, may_see: impl Fn(u32)
 }
 
 /// What was asked and what was answered, in one piece: the length of the first, then both.
-fn pack(content: &[u8], answer: &[u8]) -> Vec<u8> {
+fn pack((content, answer): (&Content, &[u8])) -> Vec<u8> {
+    let content = content.0.as_ref();
     let mut packed = (content.len() as u64).to_le_bytes().to_vec();
     packed.extend_from_slice(content);
     packed.extend_from_slice(answer);

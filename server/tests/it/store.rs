@@ -126,6 +126,50 @@ async fn a_damaged_store_is_whole_or_left_as_it_is() {
     assert!(left > 0, "no damage was found");
 }
 
+/// However long the requests are, little of them is kept, and they are known when they come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_requests_do_not_fill_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, channel) = daemon(folder.path()).await;
+    let spec = |id: usize| v1::HoldSpec { request_id: format!("r{id}"), ..lease(3600) };
+    let long = format!("0{}", " ".repeat(1_000_000));
+    let mut made = Vec::new();
+    for id in 0..6 {
+        made.push(create(&channel, spec(id), &long).await.unwrap().id);
+    }
+    for too_long in [format!("0{}", " ".repeat(2 << 20)), format!("0{}", ",0".repeat(1 << 20))] {
+        assert_eq!(create(&channel, spec(9), &too_long).await.unwrap_err().code(), Code::InvalidArgument);
+    }
+    let forms = vec![v1::form::Value::Mask.into(); 1 << 20];
+    let request = v1::AdviseRequest { tasks: 1, hold: Some(spec(9)), can_apply: forms, ..Default::default() };
+    let refused = placement(&channel).advise(request).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    served.stop().await;
+    let bytes = fs::metadata(store(folder.path())).unwrap().len();
+    assert!(bytes < 5 << 20, "{bytes} bytes");
+    let (served, channel) = daemon(folder.path()).await;
+    for (id, before) in made.iter().enumerate() {
+        assert_eq!(create(&channel, spec(id), &long).await.unwrap().id, *before);
+    }
+    let other = create(&channel, spec(0), &format!("{long} ")).await.unwrap_err();
+    assert_eq!(other.code(), Code::AlreadyExists, "{other:?}");
+    served.stop().await;
+}
+
+/// What cannot be read whole is not read in part.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_too_long_is_left_as_it_is() {
+    let (kept, _) = with_holds().await;
+    let longer = 800 << 20;
+    fs::File::options().write(true).open(store(kept.path())).unwrap().set_len(longer).unwrap();
+    let (served, channel) = daemon(kept.path()).await;
+    is_degraded(&channel, "STORE_NOT_USABLE", Code::FailedPrecondition).await;
+    let told = info(&channel).get_info(v1::GetInfoRequest {}).await.unwrap().into_inner();
+    assert!(told.degraded.iter().any(|warning| warning.message.contains("longer than")), "{told:?}");
+    served.stop().await;
+    assert_eq!(fs::metadata(store(kept.path())).unwrap().len(), longer);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_folder_holds_are_refused() {
     let served = Served::start(&[&HOST[..], &["--no-state-dir"]].concat()).await;

@@ -4,7 +4,7 @@ use super::{
     super::{
         Context,
         caller::Caller,
-        kept::{self, Before},
+        kept::{self, Before, Content},
         pool::Stop,
     },
     SHORT,
@@ -37,8 +37,7 @@ struct Decision {
     /// The CPUs that the caller may hold, if these are not all.
     own: Option<CpuSet>,
     quotas: Quotas,
-    /// What makes the request the same one if it comes again.
-    content: Vec<u8>,
+    content: Content,
     /// This host under another kernel, if one was named.
     machine: Option<Arc<Machine>>,
     warnings: Vec<v1::Warning>,
@@ -151,7 +150,8 @@ impl Decision {
         warnings.append(&mut response.warnings);
         let plain =
             plain.map(|plain| v1::AdviseResponse { warnings: warnings.clone(), ..plain }.encode_to_vec());
-        let request = |_: &_| (self.content.clone(), plain.unwrap_or_default());
+        let plain = plain.unwrap_or_default();
+        let request = (&self.content, plain.as_slice());
         let hold = kept::make(desk, &self.spec, parts, false, (&self.caller, self.quotas), request)?;
         let hold = hold::to_wire(&hold, &desk.snapshot()?);
         Ok(v1::AdviseResponse { hold: Some(hold), warnings, ..response })
@@ -159,7 +159,7 @@ impl Decision {
 }
 
 /// Two requests with the same id are the same one if they are equal but for how much is to be told.
-fn content(request: &v1::AdviseRequest) -> Vec<u8> {
+fn content(request: &v1::AdviseRequest) -> Content {
     let same = v1::AdviseRequest {
         only_task: None,
         view: view::Value::default().into(),
@@ -169,7 +169,7 @@ fn content(request: &v1::AdviseRequest) -> Vec<u8> {
         expect: None,
         ..request.clone()
     };
-    same.encode_to_vec()
+    Content::of(&same)
 }
 
 /// How a hold bears on an advice.
