@@ -13,12 +13,12 @@ pub(super) struct Credentials {
 
 /// The process of this host that has this pid now. None if there is none, or its files cannot be read.
 pub(super) fn of_host(pid: u32) -> Option<Process> {
-    with_pid(Path::new("/"), pid)
+    with_pid(Path::new("/"), pid).ok().flatten()
 }
 
-/// Whether it still runs.
+/// Whether it is known to run still.
 pub(super) fn lives(process: Process) -> bool {
-    is_alive(Path::new("/"), process)
+    is_alive(Path::new("/"), process).unwrap_or(false)
 }
 
 /// A file of its folder in `/proc`, if it was still there after the file was read: what was read is then its own, and not

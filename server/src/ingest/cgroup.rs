@@ -1,5 +1,6 @@
 //! The folders of a cgroup, and who is in it.
 
+use super::process::unless_gone;
 use std::{
     fs, io,
     path::{Component, Path, PathBuf},
@@ -10,34 +11,53 @@ const PROCESSES: &str = "cgroup.procs";
 
 /// The folders of a cgroup, by its path: below the one hierarchy of v2, or below each of v1. None if there is no such
 /// cgroup, or the path can be none.
-pub fn folders(root: &Path, path: &str) -> Vec<PathBuf> {
+///
+/// # Errors
+///
+/// If it cannot be told.
+pub fn folders(root: &Path, path: &str) -> io::Result<Vec<PathBuf>> {
     let below = path.trim_start_matches('/');
     let is_plain = Path::new(below).components().all(|part| matches!(part, Component::Normal(_)));
     if below.is_empty() || !is_plain {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let mount = root.join("sys/fs/cgroup");
-    let hierarchies = fs::read_dir(&mount).into_iter().flatten().filter_map(Result::ok);
-    let roots = std::iter::once(mount.clone()).chain(hierarchies.map(|entry| entry.path()));
-    roots
-        .filter(|root| root.join(PROCESSES).is_file())
-        .map(|root| root.join(below))
-        .filter(|folder| folder.join(PROCESSES).is_file())
-        .collect()
+    let mut folders = Vec::new();
+    for root in std::iter::once(mount.clone()).chain(entries(&mount)?) {
+        let folder = root.join(below);
+        if is_there(&root.join(PROCESSES))? && is_there(&folder.join(PROCESSES))? {
+            folders.push(folder);
+        }
+    }
+    Ok(folders)
+}
+
+fn is_there(file: &Path) -> io::Result<bool> {
+    Ok(unless_gone(fs::metadata(file))?.is_some_and(|about| about.is_file()))
 }
 
 /// Whether there is a process in the cgroup of this folder, or in one below it.
-pub fn is_populated(folder: &Path) -> bool {
+///
+/// # Errors
+///
+/// If it cannot be told.
+pub fn is_populated(folder: &Path) -> io::Result<bool> {
+    let read = |name: &str| unless_gone(fs::read_to_string(folder.join(name)));
     // v2 says so itself, of those below too.
-    if let Ok(events) = fs::read_to_string(folder.join("cgroup.events"))
+    if let Some(events) = read("cgroup.events")?
         && let Some(populated) = events.lines().find_map(|line| line.strip_prefix("populated "))
     {
-        return populated.trim() != "0";
+        return Ok(populated.trim() != "0");
     }
-    if fs::read_to_string(folder.join(PROCESSES)).is_ok_and(|pids| !pids.trim().is_empty()) {
-        return true;
+    if read(PROCESSES)?.is_some_and(|pids| !pids.trim().is_empty()) {
+        return Ok(true);
     }
-    below(folder).iter().any(|folder| is_populated(folder))
+    for folder in below(folder)? {
+        if is_populated(&folder)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The numbers of the threads in the cgroup of this folder, and in those below it.
@@ -50,14 +70,20 @@ pub fn threads(folder: &Path) -> Vec<u32> {
     });
     let mut threads: Vec<u32> =
         text.unwrap_or_default().lines().filter_map(|line| line.trim().parse().ok()).collect();
-    below(folder).iter().for_each(|folder| threads.extend(self::threads(folder)));
+    let below = below(folder).unwrap_or_default();
+    below.iter().for_each(|folder| threads.extend(self::threads(folder)));
     threads
 }
 
-fn below(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|entry| entry.path()).collect()
+/// The folders in one.
+fn below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = entries(folder)?;
+    Ok(entries.into_iter().filter(|entry| entry.is_dir() && !entry.is_symlink()).collect())
+}
+
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = unless_gone(fs::read_dir(folder))?.into_iter().flatten();
+    entries.map(|entry| entry.map(|entry| entry.path())).collect()
 }
 
 #[cfg(test)]
@@ -77,7 +103,7 @@ mod tests {
         write("a/cgroup.threads", "11\n12\nno number\n");
         write("a/below/tasks", "13\n");
         write("a/empty/cgroup.threads", "");
-        let [folder] = &folders(root.path(), "/a")[..] else { panic!("one hierarchy") };
+        let [folder] = &folders(root.path(), "/a").unwrap()[..] else { panic!("one hierarchy") };
         assert_eq!(threads(folder), [11, 12, 13]);
         assert_eq!(threads(&root.path().join("gone")), [0; 0]);
     }

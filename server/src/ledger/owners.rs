@@ -2,7 +2,7 @@
 
 use crate::ingest::{cgroup, process};
 use berth_model::hold::{Book, Gone, Owner, Process};
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 /// Looks for owners on the host whose `proc` and `sys` lie below a folder.
 #[derive(Debug, Clone)]
@@ -15,28 +15,39 @@ impl Owners {
         Self { root }
     }
 
-    /// Owners in the book that are no more.
+    /// Owners in the book that are no more. One that cannot be looked at now, for want of memory or of files, is none.
     pub(crate) fn gone(&self, book: &Book) -> Vec<Gone> {
-        let dead = book.living().filter(|hold| !self.lives(&hold.owner));
+        let dead = book.living().filter(|hold| {
+            self.lives(&hold.owner)
+                .inspect_err(|error| {
+                    tracing::warn!(id = %hold.id, "the owner of a hold cannot be looked at: {error}");
+                })
+                .is_ok_and(|lives| !lives)
+        });
         dead.map(|hold| Gone { id: hold.id, owner: hold.owner.clone() }).collect()
     }
 
     /// The process that has this pid now.
     pub(crate) fn process(&self, pid: u32) -> Option<Process> {
-        process::with_pid(&self.root, pid)
+        process::with_pid(&self.root, pid).ok().flatten()
     }
 
     /// Whether there is such a cgroup, if the path can be one.
     pub(crate) fn has_cgroup(&self, path: &str) -> bool {
-        !cgroup::folders(&self.root, path).is_empty()
+        cgroup::folders(&self.root, path).is_ok_and(|folders| !folders.is_empty())
     }
 
-    fn lives(&self, owner: &Owner) -> bool {
+    fn lives(&self, owner: &Owner) -> io::Result<bool> {
         match owner {
-            Owner::Lease => true,
+            Owner::Lease => Ok(true),
             Owner::Process(process) => process::is_alive(&self.root, *process),
             Owner::Cgroup(path) => {
-                cgroup::folders(&self.root, path).iter().any(|folder| cgroup::is_populated(folder))
+                for folder in cgroup::folders(&self.root, path)? {
+                    if cgroup::is_populated(&folder)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
             }
         }
     }
@@ -57,7 +68,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let cgroup = root.path().join("sys/fs/cgroup");
         let owners = Owners::new(root.path().to_owned());
-        let lives = |path: &str| owners.lives(&Owner::Cgroup(path.to_owned()));
+        let lives = |path: &str| owners.lives(&Owner::Cgroup(path.to_owned())).unwrap();
         // v1: a folder of each controller.
         write(cgroup.join("cpuset/cgroup.procs"), "1\n");
         write(cgroup.join("cpuset/a/cgroup.procs"), "");
@@ -80,18 +91,43 @@ mod tests {
     #[test]
     fn a_process_that_has_died_is_told_from_a_later_one() {
         let owners = Owners::new(PathBuf::from("/"));
+        let lives = |process| owners.lives(&Owner::Process(process)).unwrap();
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let process = owners.process(child.id()).unwrap();
-        assert!(owners.lives(&Owner::Process(process)));
+        assert!(lives(process));
         let earlier = Process { start_time: process.start_time - 1, ..process };
-        assert!(!owners.lives(&Owner::Process(earlier)));
+        assert!(!lives(earlier));
         child.kill().unwrap();
         // Dead, and not waited for yet.
-        while owners.lives(&Owner::Process(process)) {
+        while lives(process) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(Path::new(&format!("/proc/{}", child.id())).exists());
         child.wait().unwrap();
-        assert!(!owners.lives(&Owner::Process(process)));
+        assert!(!lives(process));
+    }
+
+    /// An owner is gone if it is not there, not if it cannot be read.
+    #[test]
+    fn what_cannot_be_read_is_not_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let owners = Owners::new(root.path().to_owned());
+        let cgroup = root.path().join("sys/fs/cgroup");
+        let lives = |owner: &Owner| owners.lives(owner).ok();
+        let (process, group) =
+            (Owner::Process(Process { pid: 7, start_time: 9 }), Owner::Cgroup("/a".to_owned()));
+        assert_eq!((lives(&process), lives(&group)), (Some(false), Some(false)), "there is neither");
+        // Reading a folder as a file fails, for root too.
+        fs::create_dir_all(root.path().join("proc/7/stat")).unwrap();
+        assert_eq!(lives(&process), None);
+        write(cgroup.join("cgroup.procs"), "");
+        write(cgroup.join("a/cgroup.procs"), "");
+        assert_eq!(lives(&group), Some(false));
+        fs::create_dir_all(cgroup.join("a/cgroup.events")).unwrap();
+        assert_eq!(lives(&group), None);
+        fs::remove_dir(cgroup.join("a/cgroup.events")).unwrap();
+        fs::remove_file(cgroup.join("a/cgroup.procs")).unwrap();
+        std::os::unix::fs::symlink("cgroup.procs", cgroup.join("a/cgroup.procs")).unwrap();
+        assert_eq!(lives(&group), None, "it leads nowhere but to itself");
     }
 }

@@ -1,6 +1,6 @@
 //! Holds over the wire: made, listed, renewed, adopted, released, watched.
 
-use crate::support::{Served, holds, over_tcp, over_unix, placement};
+use crate::support::{Served, holds, over_tcp, over_unix, placement, process::Running};
 use berth_model::CpuSet;
 use berth_proto::v1::{self, hold, owner};
 use std::{collections::BTreeSet, process::Child, time::Duration};
@@ -405,4 +405,21 @@ async fn watchers_are_told_of_each_change() {
     for hold in there {
         assert_eq!(mirror[&hold.id].generation, hold.generation);
     }
+}
+
+/// A daemon that can open no file any more does not take the owners of holds for dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_outlive_a_want_of_file_descriptors() {
+    let running = Running::start(&[&HOST[..], &["--sample-interval", "100ms"]].concat());
+    let channel = running.channel().await;
+    let mut sleeper = Sleeper::start();
+    let spec = || v1::HoldSpec { owner: process(sleeper.0.id()), keep: true, ..Default::default() };
+    let held = create(&channel, spec(), "0").await.unwrap();
+    let looked = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        get(&channel, &held.id).await.unwrap().state()
+    };
+    assert_eq!(running.without_descriptors(looked).await, hold::State::Active);
+    sleeper.kill();
+    assert_eq!(ended(&channel, &held.id).await, hold::End::ProcessDied);
 }

@@ -51,7 +51,9 @@ impl Eye {
         cgroups.sort_unstable_by_key(|path| path.len());
         let threads: HashMap<u32, &str> = cgroups
             .into_iter()
-            .flat_map(|path| cgroup::folders(root, path).into_iter().map(move |folder| (path, folder)))
+            .flat_map(|path| {
+                cgroup::folders(root, path).into_iter().flatten().map(move |folder| (path, folder))
+            })
             .flat_map(|(path, folder)| cgroup::threads(&folder).into_iter().map(move |tid| (tid, path)))
             .collect();
         let owner = |task: &Runnable| {

@@ -2,7 +2,7 @@
 
 use super::PROGRAM;
 use hyper_util::rt::TokioIo;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
 use serde_json::Value;
 use std::{
     fs,
@@ -131,6 +131,18 @@ impl Running {
     /// File descriptors that it has open.
     pub(crate) fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
+    /// Lets it open no more files while something is done.
+    pub(crate) async fn without_descriptors<T>(&self, act: impl Future<Output = T>) -> T {
+        let limit = |limit| {
+            rustix::process::prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limit).unwrap()
+        };
+        let before =
+            limit(Rlimit { current: Some(3), maximum: rustix::process::getrlimit(Resource::Nofile).maximum });
+        let done = act.await;
+        limit(before);
+        done
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
