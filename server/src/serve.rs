@@ -43,6 +43,8 @@ const MAX_HEADERS: u32 = 16 << 10;
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
 /// A connection is asked to end after this time, so that none stays for ever on a server that is to be replaced.
 const CONNECTION_AGE: Duration = Duration::from_secs(3600);
+/// How long what is going on then may last.
+const CONNECTION_GRACE: Duration = Duration::from_secs(3600);
 
 /// The names that health knows: the server as a whole and each service.
 const NAMES: [&str; 6] = [
@@ -158,6 +160,7 @@ impl<C: Connected + AsyncRead + AsyncWrite + Unpin + Send + 'static> Listening<C
             .http2_keepalive_interval(Some(KEEPALIVE.0))
             .http2_keepalive_timeout(Some(KEEPALIVE.1))
             .max_connection_age(CONNECTION_AGE)
+            .max_connection_age_grace(CONNECTION_GRACE)
             .max_concurrent_streams(MAX_STREAMS)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)

@@ -52,10 +52,17 @@ pub(crate) const METHODS: [Method; 18] = [
     stream("/berth.v1.TopologyService/WatchTopology", Role::Read),
 ];
 
+/// The streams of health and reflection, which have no role.
+const STREAMS_BESIDE: [Method; 3] = [
+    stream("/grpc.health.v1.Health/Watch", Role::None),
+    stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Role::None),
+    stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role::None),
+];
+
 /// What the method of this path needs. One that is not in the table is a newer contract's: whoever may ask is told that
 /// it is not served.
 pub(crate) fn method(path: &str) -> Method {
-    let known = METHODS.iter().find(|method| method.path == path);
+    let known = METHODS.iter().chain(&STREAMS_BESIDE).find(|method| method.path == path);
     known.copied().unwrap_or_else(|| answer("", Role::Read))
 }
 

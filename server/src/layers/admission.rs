@@ -1,5 +1,5 @@
 //! Answers a bounded number of requests at a time, at most half of them for one caller, and refuses more at once: a
-//! queue would only make all late.
+//! queue would only make all late. Health and reflection have places of their own: they answer when the rest does not.
 
 use super::{
     meter::{self, Meter},
@@ -24,12 +24,19 @@ use std::{
 use tonic::body::Body;
 use tower::{Layer, Service};
 
+/// Calls of health and reflection at a time that are answered, and that last, by one caller. More than a connection may
+/// have.
+const ANSWERS_BESIDE: usize = 1024;
+const STREAMS_BESIDE: usize = 256;
+
 /// One limit for all services that share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
     live: Live,
     answers: Shares,
     streams: Shares,
+    answers_beside: Shares,
+    streams_beside: Shares,
     bytes: Shares,
     sheds: Sheds,
 }
@@ -37,8 +44,8 @@ pub(crate) struct Admission {
 impl Admission {
     /// `sheds` counts what is refused.
     pub(crate) fn new(live: Live, sheds: Sheds) -> Self {
-        let (answers, streams, bytes) = Default::default();
-        Self { live, answers, streams, bytes, sheds }
+        let (answers, streams, answers_beside, streams_beside, bytes) = Default::default();
+        Self { live, answers, streams, answers_beside, streams_beside, bytes, sheds }
     }
 
     /// A place among those that are answered, or among the streams, which last.
@@ -49,14 +56,26 @@ impl Admission {
             Lasts::AsLongAsLiked => (&self.streams, limits.max_streams, "streams", "streams of one caller"),
         };
         let most = limit.div_ceil(2);
-        shares.take(caller, limit, most).map_err(|full| {
-            let (limit, of) = match full {
-                Full::All => (limit, of),
-                Full::OfOne => (most, of_one),
-            };
-            self.sheds.of(of).inc();
-            Failure::Overloaded { limit, of }
+        shares.take(caller, limit, most).map_err(|full| match full {
+            Full::All => self.shed(limit, of),
+            Full::OfOne => self.shed(most, of_one),
         })
+    }
+
+    /// The same of health and reflection, of which no caller can take the places of another.
+    fn admit_beside(&self, request: &Request<Body>, caller: Key) -> Result<Share, Failure> {
+        let (shares, most, of) = match method(request.uri().path()).lasts {
+            Lasts::ForAnAnswer => (&self.answers_beside, ANSWERS_BESIDE, "health checks of one caller"),
+            Lasts::AsLongAsLiked => {
+                (&self.streams_beside, STREAMS_BESIDE, "health and reflection streams of one caller")
+            }
+        };
+        shares.take(caller, usize::MAX, most).map_err(|_| self.shed(most, of))
+    }
+
+    fn shed(&self, limit: usize, of: &'static str) -> Failure {
+        self.sheds.of(of).inc();
+        Failure::Overloaded { limit, of }
     }
 }
 
@@ -89,11 +108,15 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if !super::is_ours(request.uri().path()) {
-            return Box::pin(self.inner.call(request));
-        }
-        let caller = Peer::within(request.extensions()).key();
-        let place = match self.admission.admit(&request, caller.clone()) {
+        let (caller, place) = if super::is_ours(request.uri().path()) {
+            let caller = Peer::within(request.extensions()).key();
+            (caller.clone(), self.admission.admit(&request, caller))
+        } else {
+            // Nobody has asked who that is.
+            let caller = Peer::of_request(&request, &self.admission.live.now().roles).key();
+            (caller.clone(), self.admission.admit_beside(&request, caller))
+        };
+        let place = match place {
             Ok(place) => place,
             Err(refused) => {
                 let body = request.into_body();

@@ -11,7 +11,7 @@
 //! A request that is admitted lets those behind it come this far before it goes on, so that its limit and its deadline
 //! count whoever waits for a thread.
 //!
-//! Health and reflection pass the first three alone: they have to answer when the rest does not.
+//! Health and reflection have to answer when the rest does not: anybody may ask them, and their places are their own.
 
 pub(crate) mod admission;
 pub(crate) mod authentication;

@@ -52,7 +52,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let path = request.uri().path();
-        let is_answer = path.starts_with("/berth.v1.") && method(path).lasts == Lasts::ForAnAnswer;
+        let is_answer = method(path).lasts == Lasts::ForAnAnswer;
         let limits = &self.live.now().limits;
         let due = is_answer.then(|| Instant::now() + limits.deadline + limits.stalled_timeout);
         let call = Origin::of_request(&request).map(|origin| origin.presence().begin(due));
