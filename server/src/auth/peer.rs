@@ -7,7 +7,11 @@ use super::{
 };
 use crate::{config::Roles, convert::Failure};
 use berth_model::hold::Process;
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 use tonic::Request;
 
 /// The caller of a request: who, and what that one may do.
@@ -143,10 +147,11 @@ impl Key {
         }
     }
 
-    /// Whoever has one IPv6 address has its whole subnet.
+    /// Whoever has one IPv6 address has its whole subnet, and every user of this host has all of loopback.
     pub(crate) fn of_address(address: IpAddr) -> Self {
         match address.to_canonical() {
-            IpAddr::V6(address) if !address.is_loopback() => {
+            address if address.is_loopback() => Self::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            IpAddr::V6(address) => {
                 let [a, b, c, d, ..] = address.segments();
                 Self::Address(IpAddr::from([a, b, c, d, 0, 0, 0, 0]))
             }

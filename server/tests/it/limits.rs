@@ -2,8 +2,8 @@
 
 use crate::support::{PROGRAM, Served, info, over_tcp, placement, small_host};
 use berth_proto::v1;
-use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
-use tokio::task::JoinSet;
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, time::Duration};
+use tokio::{io::AsyncReadExt, net::TcpSocket, task::JoinSet};
 use tonic::{Code, Request, transport::Channel};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_types::StatusExt;
@@ -129,6 +129,52 @@ async fn too_many_other_hosts_are_refused() {
     let details = status.get_error_details();
     assert_eq!(details.error_info().unwrap().metadata["of"], "descriptions of other hosts");
     assert!(details.retry_info().is_some());
+}
+
+/// Every user of this host has all of 127.0.0.0/8: it is one peer, whose connections are counted together.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_of_loopback_is_one_peer() {
+    let served = Served::start(&["--max-connections-per-peer", "2"]).await;
+    let server = served.daemon.tcp().unwrap();
+    let from = async |host: u8| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
+        socket.connect(server).await.unwrap()
+    };
+    let _kept = [from(2).await, from(3).await];
+    let mut third = from(4).await;
+    let ended = tokio::time::timeout(Duration::from_secs(1), third.read(&mut [0; 1024])).await;
+    let ended = ended.expect("it is not closed at once");
+    assert!(ended.is_err() || ended.is_ok_and(|read| read == 0), "it was greeted");
+}
+
+/// Watches of health take no place of other calls, and not without end; checks are answered all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_of_health_are_counted() {
+    let served = Served::start(&[]).await;
+    let [(_, first), _] = served.channels().await;
+    let [(_, second), (_, other)] = served.channels().await;
+    let watch = async |channel: &Channel| {
+        let request = HealthCheckRequest { service: String::new() };
+        HealthClient::new(channel.clone()).watch(request).await
+    };
+    let mut watches = Vec::new();
+    for _ in 0..256 {
+        watches.push(watch(&first).await.unwrap());
+    }
+    let refused = watch(&second).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    assert_eq!(refused.get_error_details().error_info().unwrap().reason, "OVERLOADED");
+    healthy(&second).await;
+    watch(&other).await.unwrap();
+    // Its connection ends, and its places are free.
+    drop((watches, first));
+    let free = async {
+        while watch(&second).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), free).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
