@@ -83,7 +83,12 @@ async fn serve(config: Config, arguments: Vec<OsString>) -> anyhow::Result<()> {
     let mut terminate = wait_for(SignalKind::terminate())?;
     let mut interrupt = wait_for(SignalKind::interrupt())?;
     let mut hangup = wait_for(SignalKind::hangup())?;
-    let mut daemon = Daemon::start(config).await?;
+    // A description may take long to read.
+    let mut daemon = tokio::select! {
+        started = Daemon::start(config) => started?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
     let signal = loop {
         let run = async {
             daemon.ready().await?;
