@@ -65,17 +65,20 @@ pub enum Error {
     /// The thread that measures the load cannot be started.
     #[error("no thread to measure the load can be started")]
     Sampler(#[source] io::Error),
-    /// The file that says that it serves cannot be written.
-    #[error("{} cannot be written: {cause}", .path.display())]
+    /// The file that says that it serves cannot be written, or one from before cannot be removed.
+    #[error("{} cannot be written or removed: {cause}", .path.display())]
     ReadyFile {
         /// The file.
         path: PathBuf,
         /// Why.
         cause: io::Error,
     },
-    /// A server ended by itself.
-    #[error("a server ended by itself")]
+    /// A server failed.
+    #[error("a server failed")]
     Server(#[source] tonic::transport::Error),
+    /// A server ended without a word.
+    #[error("a server ended though it was not told to")]
+    Ended,
     /// A part of the daemon panicked; the log says where.
     #[error("a part of the daemon panicked")]
     Panicked(#[from] JoinError),
@@ -98,6 +101,7 @@ pub struct Daemon {
     holds: ledger::Handle,
     live: Live,
     reloader: Reloader,
+    ready_file: Option<PathBuf>,
     /// With the files that it has read.
     tls: Option<(Tls, TlsFiles)>,
 }
@@ -127,6 +131,8 @@ impl Daemon {
             Some(address) => Some(listen::admin(address).await?),
             None => None,
         };
+        // That of a daemon that was killed, since where it listened was free.
+        listen.ready_file.as_deref().map_or(Ok(()), Ready::remove)?;
         let (tcp, address) = tcp.unzip();
         let (socket, uds) = uds.unzip();
         let (admin, admin_address) = admin.unzip();
@@ -214,6 +220,7 @@ impl Daemon {
             None
         };
         let ready_file = listen.ready_file.clone();
+        let kept_ready_file = ready_file.clone();
         let uds = socket.as_ref().map(|socket| socket.path().to_owned());
         let ready = Ready { tcp: address, uds, admin: admin_address };
         let (serving, mut usable) = (health.clone(), holds.usable());
@@ -261,6 +268,7 @@ impl Daemon {
             holds,
             live,
             reloader,
+            ready_file: kept_ready_file,
             tls: tls_files,
         })
     }
@@ -304,8 +312,8 @@ impl Daemon {
     /// Always, once a server has ended.
     pub async fn failed(&mut self) -> Result<(), Error> {
         match self.servers.join_next().await {
-            Some(ended) => ended?.map_err(Error::Server),
-            None => Ok(()),
+            Some(ended) => ended?.map_err(Error::Server).and(Err(Error::Ended)),
+            None => Err(Error::Ended),
         }
     }
 
@@ -366,7 +374,10 @@ impl Daemon {
     /// taken its last answer.
     pub async fn stop(mut self) {
         self.health.not_serving().await;
-        self.start.abort_all();
+        self.start.shutdown().await;
+        if let Some(Err(error)) = self.ready_file.as_deref().map(Ready::remove) {
+            tracing::warn!("{error}");
+        }
         self.sampler = None;
         let limit = self.live.now().limits.shutdown_timeout;
         systemd::stopping(limit);
@@ -472,5 +483,15 @@ impl Ready {
         beside.push(".new");
         let written = fs::write(&beside, format!("{text}\n")).and_then(|()| fs::rename(&beside, path));
         written.map_err(|cause| Error::ReadyFile { path: path.to_owned(), cause })
+    }
+
+    /// It is no error if there is none.
+    fn remove(path: &Path) -> Result<(), Error> {
+        match fs::remove_file(path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(Error::ReadyFile { path: path.to_owned(), cause })
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -38,7 +38,11 @@ pub(crate) fn slow_reader(folder: &Path) -> std::path::PathBuf {
 async fn not_serving_until_the_host_is_read() {
     let gate = tempfile::tempdir().unwrap();
     let program = slow_reader(gate.path());
-    let mut served = Served::begin(&[], |config| config.program = program).await;
+    let file = gate.path().join("ready.json");
+    fs::write(&file, "of one that was killed").unwrap();
+    let flags = ["--ready-file", file.to_str().unwrap()];
+    let mut served = Served::begin(&flags, |config| config.program = program).await;
+    assert!(!file.exists(), "it says that it serves");
     for (_, channel) in served.channels().await {
         for service in SERVED {
             assert_eq!(check(&channel, service).await, ServingStatus::NotServing, "{service}");
@@ -57,6 +61,7 @@ async fn not_serving_until_the_host_is_read() {
     }
     fs::write(gate.path().join("go"), "").unwrap();
     served.daemon.ready().await.unwrap();
+    assert!(file.exists());
     for (_, channel) in served.channels().await {
         for service in SERVED {
             assert_eq!(check(&channel, service).await, ServingStatus::Serving, "{service}");

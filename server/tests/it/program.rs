@@ -64,10 +64,37 @@ async fn it_serves_and_stops_as_told() {
         assert!(output.status.success(), "{name}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "the log goes to stderr");
         assert!(!Path::new(&socket).exists());
+        assert!(!folder.path().join("ready").exists());
         let lines: Vec<Value> =
             stderr(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert!(lines.iter().any(|line| line["message"] == "serving"), "{lines:?}");
     }
+}
+
+/// The process that reads the description never answers: the signal is heard meanwhile.
+#[test]
+fn it_can_be_stopped_before_it_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let synthetic = ["--topology-synthetic", "pack:16 core:64 pu:2"];
+    let program = berthd(folder.path()).args(synthetic).spawn().unwrap();
+    let children = format!("/proc/{}/task", program.id());
+    let begun = Instant::now();
+    let reader = loop {
+        let threads = fs::read_dir(&children).unwrap();
+        let children = threads
+            .filter_map(|thread| fs::read_to_string(thread.unwrap().path().join("children")).ok())
+            .collect::<String>();
+        if let Some(child) = children.split_whitespace().next() {
+            break child.to_owned();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "it reads the description in no process");
+    };
+    let tell = |pid: &str, name: &str| Command::new("kill").args(["-s", name, pid]).status().unwrap();
+    assert!(tell(&reader, "STOP").success());
+    signal(&program, "TERM");
+    let output = program.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!folder.path().join("ready").exists());
 }
 
 /// A killed server leaves its socket; the next one takes it over.
@@ -78,6 +105,7 @@ async fn a_killed_server_is_followed_by_the_next() {
     ready(folder.path(), &mut first);
     let refused = berthd(folder.path()).output().unwrap();
     assert_eq!(refused.status.code(), Some(69), "{}", stderr(&refused));
+    assert!(folder.path().join("ready").exists(), "it is the first one's");
     first.kill().unwrap();
     first.wait().unwrap();
     fs::remove_file(folder.path().join("ready")).unwrap();
