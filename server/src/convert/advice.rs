@@ -285,10 +285,8 @@ pub(crate) fn because(proof: &Proof, covered: bool) -> String {
             "Each task has one CPU, and goes there under any kernel.".to_owned()
         }
         (ProofOutcome::Safe, _) => {
-            format!(
-                "No pile-up in {} runs of the model (kernels: {profiles}, parent CPUs: {origins}).",
-                proof.runs
-            )
+            let runs = if proof.runs == 1 { "1 run".to_owned() } else { format!("{} runs", proof.runs) };
+            format!("No pile-up in {runs} of the model (kernels: {profiles}, parent CPUs: {origins}).")
         }
         (_, Some(failure)) if failure.run.tally.pile_up => {
             let tally = &failure.run.tally;
