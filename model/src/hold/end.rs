@@ -1,16 +1,17 @@
 //! What time and the host do to holds: expiry, the end of owners, tasks that are seen, CPUs that come and go.
 
-use super::{Book, End, Hold, Id, Mode, Moment, Owner, Part, Running};
+use super::{Book, End, Hold, Id, Mode, Moment, Owner, Part, Running, Uid};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// How long it can be told how a hold ended.
 pub const KEPT_ENDED: Duration = Duration::from_secs(600);
 
-/// The most ended holds of which that is kept.
+/// The most ended holds of which that is kept. If there are more, those that ended first of the users with most are
+/// forgotten: nobody's traffic makes what was promised to others be forgotten.
 pub const MAX_ENDED: usize = 1024;
 
 /// An owner that is no more.
@@ -99,10 +100,31 @@ impl Book {
         for id in &forgotten {
             self.ended.remove(id);
         }
-        while self.ended.len() > MAX_ENDED {
-            forgotten.extend(self.ended.pop_first().map(|(id, _)| id));
+        let more = self.ended.len().saturating_sub(MAX_ENDED);
+        for id in self.least_kept(more) {
+            self.ended.remove(&id);
+            forgotten.push(id);
         }
         forgotten
+    }
+
+    /// So many ended holds: each time the one that ended first, of a user who has most.
+    fn least_kept(&self, number: usize) -> Vec<Id> {
+        if number == 0 {
+            return Vec::new();
+        }
+        let mut of_users: BTreeMap<Uid, Vec<(Option<Moment>, Id)>> = BTreeMap::new();
+        for hold in self.ended.values() {
+            of_users.entry(hold.uid).or_default().push((hold.ended.map(|ended| ended.at), hold.id));
+        }
+        for ended in of_users.values_mut() {
+            ended.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        let next = |_| {
+            let most = of_users.values_mut().max_by_key(|ended| ended.len())?;
+            most.pop().map(|(_, id)| id)
+        };
+        (0..number).map_while(next).collect()
     }
 
     /// When something will expire next.

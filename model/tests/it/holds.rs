@@ -3,7 +3,9 @@
 use crate::bursts::{cpu, cpus};
 use berth_model::{
     Cpu, CpuSet,
-    hold::{Book, End, Error, Gone, Hold, Id, Mode, Moment, New, Owner, Part, Process, Running, Uid},
+    hold::{
+        Book, End, Error, Gone, Hold, Id, MAX_ENDED, Mode, Moment, New, Owner, Part, Process, Running, Uid,
+    },
     load::{CpuLoad, Load},
 };
 use proptest::{collection::vec, option, prelude::*, sample};
@@ -135,6 +137,26 @@ fn a_hold_that_lost_cpus_is_kept_and_marked() {
     assert!(marked.generation > hold.generation);
     book.online(&cpus("0-7"));
     assert!(book.get(hold.id).unwrap().missing.is_empty());
+}
+
+/// How holds ended is forgotten first of those who end most, and there what ended first.
+#[test]
+fn traffic_of_one_user_does_not_make_others_be_forgotten() {
+    let mut book = Book::default();
+    let claim = |book: &mut Book, uid, now| book.make(new(uid, &CpuSet::new()), at(now)).unwrap().id;
+    let (quiet, long_lived) = (claim(&mut book, 1, 0), claim(&mut book, 2, 0));
+    book.release(quiet, at(0)).unwrap();
+    let busy: Vec<Id> = (0..MAX_ENDED).map(|_| claim(&mut book, 2, 1)).collect();
+    // From the last to the first: what ended first is not what was made first.
+    for (now, id) in (1..).zip(busy.iter().rev()) {
+        book.release(*id, Moment::since_boot(Duration::from_millis(1000 + now))).unwrap();
+    }
+    book.release(long_lived, at(3)).unwrap();
+    let first: Vec<Id> = busy.iter().rev().take(2).copied().collect();
+    assert_eq!(book.forget(at(3)), first);
+    assert_eq!(book.ended().count(), MAX_ENDED);
+    assert!(book.get(quiet).is_some() && book.get(long_lived).is_some());
+    book.check().unwrap();
 }
 
 #[test]
