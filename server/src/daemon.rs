@@ -73,6 +73,9 @@ pub enum Error {
         /// Why.
         cause: io::Error,
     },
+    /// The thread that keeps holds ended by itself.
+    #[error("the thread that keeps holds ended; the log says why")]
+    NoKeeper,
     /// A server failed.
     #[error("a server failed")]
     Server(#[source] tonic::transport::Error),
@@ -235,9 +238,10 @@ impl Daemon {
             let is_live = described.is_none();
             let (machine, here) = read(config.clone(), &reader, described).await?;
             let keeper = opening.await??;
+            // Nothing is decided before there is a machine to decide about.
+            let known = publisher.machine(machine, here).await;
             let thread = std::thread::Builder::new().name("ledger".to_owned());
             thread.spawn(move || keeper.run()).map_err(Error::NoThread)?;
-            let known = publisher.machine(machine, here).await;
             let is_usable = usable.borrow_and_update().is_ok();
             serving.serving(is_usable).await;
             tokio::spawn(serving.follow_holds(usable));
@@ -305,15 +309,18 @@ impl Daemon {
         Ok(())
     }
 
-    /// Waits until a server ends, which none does by itself.
+    /// Waits until a server or the keeper of holds ends, which none does by itself.
     ///
     /// # Errors
     ///
-    /// Always, once a server has ended.
+    /// Always, once one has ended.
     pub async fn failed(&mut self) -> Result<(), Error> {
-        match self.servers.join_next().await {
-            Some(ended) => ended?.map_err(Error::Server).and(Err(Error::Ended)),
-            None => Err(Error::Ended),
+        tokio::select! {
+            ended = self.servers.join_next() => match ended {
+                Some(ended) => ended?.map_err(Error::Server).and(Err(Error::Ended)),
+                None => Err(Error::Ended),
+            },
+            () = self.holds.ended() => Err(Error::NoKeeper),
         }
     }
 

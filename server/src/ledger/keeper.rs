@@ -109,8 +109,14 @@ impl Desk<'_> {
         self.book
     }
 
-    pub(crate) fn change(&mut self) -> &mut Book {
-        Arc::make_mut(self.book)
+    /// The book to be changed. There is a snapshot then, in which the change can be shown.
+    ///
+    /// # Errors
+    ///
+    /// If there is none yet.
+    pub(crate) fn change(&mut self) -> Result<&mut Book, Failure> {
+        self.snapshot()?;
+        Ok(Arc::make_mut(self.book))
     }
 
     /// Goes on only if the store has room for a new hold, and for what is answered to the request for it.
@@ -156,6 +162,8 @@ pub(crate) struct Keeper {
     /// What is written, and published.
     book: Arc<Book>,
     failed_at: Option<Instant>,
+    /// The CPUs that were seen online last. A book that is read anew may not know of them.
+    online: Option<CpuSet>,
 }
 
 impl Keeper {
@@ -186,6 +194,7 @@ impl Keeper {
             room: Room::default(),
             book: Arc::default(),
             failed_at: None,
+            online: None,
         };
         keeper.try_open()?;
         Ok(keeper)
@@ -198,20 +207,18 @@ impl Keeper {
                 break;
             }
         }
-        // Closed before it is told.
-        (self.store, self.lock) = (None, None);
-        self.tell(Err(Unusable::NotOpen));
     }
 
     /// Opens the file if it is not open, and says whether holds are kept.
     fn try_open(&mut self) -> Result<(), Locked> {
+        let is_first = self.failed_at.is_none();
+        self.failed_at = Some(Instant::now());
         let opened = match (&self.path, self.boot_id.is_empty()) {
             (None, _) => Err(Unusable::NoFolder),
             (_, true) => Err(Unusable::NoBootId),
-            (Some(path), false) => self.open_file(&path.clone())?,
+            (Some(path), false) => self.open_file(&path.clone(), is_first)?,
         };
         if let Err(unusable) = &opened {
-            self.failed_at = Some(Instant::now());
             if self.usable.borrow().as_ref() != Err(unusable) {
                 tracing::warn!("holds are not kept: {unusable}");
             }
@@ -222,10 +229,11 @@ impl Keeper {
         Ok(())
     }
 
-    fn open_file(&mut self, path: &Path) -> Result<Result<(), Unusable>, Locked> {
+    fn open_file(&mut self, path: &Path, is_first: bool) -> Result<Result<(), Unusable>, Locked> {
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         if self.lock.is_none() {
-            match Lock::take(folder) {
+            // Only while it starts is there time for another to end.
+            match if is_first { Lock::take(folder) } else { Lock::take_at_once(folder) } {
                 Ok(lock) => self.lock = Some(lock),
                 Err(NoLock::Locked(locked)) => return Err(locked),
                 Err(NoLock::Io(error)) => return Ok(Err(Unusable::failing(folder, error))),
@@ -251,13 +259,18 @@ impl Keeper {
         // Generations never go back, whatever a write that failed has left.
         let behind = contents.book.generation() <= generation;
         contents.book.begin_after(generation);
+        let read = contents.book.generation();
+        if let Some(online) = &self.online {
+            contents.book.online(online);
+        }
+        let is_other = is_other_boot || behind || contents.book.generation() != read;
         // Even if it cannot be written now: what is known to be held counts.
         self.publish(Arc::new(contents.book.clone()), false);
         if !is_there {
             Store::make(path, &contents)?;
         }
         let store = Store::open(path)?;
-        if is_there && (is_other_boot || behind) {
+        if is_there && is_other {
             store.replace(&contents)?;
         }
         self.room = Room::of(&contents.answers);
@@ -288,6 +301,7 @@ impl Keeper {
             match message {
                 Message::Stop => go_on = false,
                 Message::Seen(seen) => {
+                    self.online = seen.online.clone().or_else(|| self.online.take());
                     take_in(Arc::make_mut(&mut book), &seen, now);
                     causes.note(&book, None);
                 }
@@ -366,6 +380,15 @@ impl Keeper {
     }
 }
 
+/// However it ends, nobody is left to believe that holds are kept.
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Closed before it is told.
+        (self.store, self.lock) = (None, None);
+        self.tell(Err(Unusable::NotOpen));
+    }
+}
+
 /// Takes in what was seen on the host.
 fn take_in(book: &mut Book, seen: &Seen, now: Moment) {
     book.owners_gone(&seen.gone, now);
@@ -374,5 +397,95 @@ fn take_in(book: &mut Book, seen: &Seen, now: Moment) {
     }
     if let Some((load, began)) = &seen.measured {
         book.measured(load, *began, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{Handle, handle},
+        *,
+    };
+    use crate::config::{Config, Reloader};
+    use berth_model::hold::{Mode, New, Owner};
+    use std::thread;
+
+    /// One over the store of this folder, to which no machine is known.
+    async fn keeper(folder: &Path) -> (Keeper, Handle) {
+        let config = Config::try_from_args(["berthd", "--config", "none"]).unwrap();
+        let (publisher, current) = publisher::start(Reloader::new(&config).1);
+        let (handle, parts) = handle();
+        let settings = Settings { folder: Some(folder.to_owned()), root: PathBuf::from("/") };
+        let open = move || Keeper::open(parts, &settings, publisher, current, metrics::Holds::default());
+        (tokio::task::spawn_blocking(open).await.unwrap().unwrap(), handle)
+    }
+
+    /// A hold of four CPUs.
+    fn new() -> New {
+        let (name, claim, ttl, labels, request_id) = Default::default();
+        let parts = vec![Part::spread(&CpuSet::parse("0-3").unwrap(), 4)];
+        let owner = Owner::Cgroup("/a".to_owned());
+        let (mode, foreign, keep, before) = (Mode::Shared, false, true, 0);
+        New { uid: Uid(1), name, owner, parts, mode, claim, foreign, keep, ttl, before, request_id, labels }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_keeper_that_panics_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keeper, handle) = keeper(folder.path()).await;
+        assert_eq!(*handle.usable.borrow(), Ok(()));
+        let running = thread::spawn(move || keeper.run());
+        // A panic where decisions are told is not caught.
+        let sent = handle.inbox.send(Message::act(|_| Box::new(|_| panic!("on purpose")))).await;
+        sent.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), handle.ended()).await.unwrap();
+        assert_eq!(*handle.usable.borrow(), Err(Unusable::NotOpen));
+        assert!(running.join().is_err());
+        assert!(Lock::take_at_once(folder.path()).is_ok());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_cannot_be_shown_is_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keeper, handle) = keeper(folder.path()).await;
+        let running = thread::spawn(move || keeper.run());
+        let made = handle.act(|desk| {
+            let now = desk.now;
+            desk.change()?.make(new(), now).map_err(Failure::internal)
+        });
+        assert!(matches!(made.await, Err(Failure::NoSnapshot)));
+        handle.stop().await;
+        running.join().unwrap();
+        assert_eq!(store::look(&folder.path().join(store::NAME)).unwrap().unwrap().book.last_id(), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_book_that_is_read_anew_knows_what_is_online() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, _handle) = keeper(folder.path()).await;
+        let missing = |book: &Book| book.living().map(|hold| hold.missing.to_string()).collect::<String>();
+        let work = move || {
+            keeper.work(Message::act(|desk| {
+                let desk = desk.unwrap();
+                Arc::make_mut(desk.book).make(new(), desk.now).unwrap();
+                Box::new(|written| written.unwrap())
+            }));
+            assert_eq!(missing(&keeper.book), "");
+            // As after a write that failed.
+            keeper.store = None;
+            keeper.failed_at = Some(Instant::now());
+            keeper.tell(Err(Unusable::failing(folder.path(), "no space")));
+            let online = CpuSet::parse("0-2").ok();
+            keeper.work(Message::Seen(Seen { online, ..Seen::default() }));
+            assert!(keeper.store.is_none());
+            thread::sleep(PAUSE);
+            keeper.work(Message::Seen(Seen::default()));
+            assert!(keeper.store.is_some());
+            assert_eq!(missing(&keeper.book), "3");
+            drop(keeper);
+            let written = store::look(&folder.path().join(store::NAME)).unwrap().unwrap();
+            assert_eq!(missing(&written.book), "3");
+        };
+        thread::spawn(work).join().unwrap();
     }
 }

@@ -32,8 +32,17 @@ pub(super) enum NoLock {
 }
 
 impl Lock {
-    /// Takes the lock of a folder, which is made if it is missing.
+    /// Takes the lock of a folder, which is made if it is missing. Waits for one who ends.
     pub(super) fn take(folder: &Path) -> Result<Self, NoLock> {
+        Self::attempt(folder, ATTEMPTS)
+    }
+
+    /// The same without waiting.
+    pub(super) fn take_at_once(folder: &Path) -> Result<Self, NoLock> {
+        Self::attempt(folder, 1)
+    }
+
+    fn attempt(folder: &Path, attempts: u32) -> Result<Self, NoLock> {
         fs::create_dir_all(folder).map_err(NoLock::Io)?;
         let path = folder.join(NAME);
         let file =
@@ -42,7 +51,7 @@ impl Lock {
         for attempt in 1.. {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(rustix::io::Errno::WOULDBLOCK) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
+                Err(rustix::io::Errno::WOULDBLOCK) if attempt < attempts => std::thread::sleep(PAUSE),
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let mut by = String::new();
                     // For people; without it the message says less.

@@ -167,6 +167,12 @@ impl Handle {
         self.usable.clone()
     }
 
+    /// Returns once the keeper has ended.
+    pub(crate) async fn ended(&self) {
+        let mut usable = self.usable();
+        while usable.changed().await.is_ok() {}
+    }
+
     /// The books as they are published.
     pub(crate) fn published(&self) -> watch::Receiver<Published> {
         self.published.clone()

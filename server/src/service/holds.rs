@@ -197,7 +197,7 @@ impl Context {
         let renewed = self.holds.act(move |desk| {
             let id = key.in_force(desk.book(), &caller)?;
             let now = desk.now;
-            let renewed = desk.change().renew(id, ttl, now);
+            let renewed = desk.change()?.renew(id, ttl, now);
             let hold = renewed.map_err(|_| Failure::Hold(HoldFailure::NoExpiry { id: id.to_string() }))?;
             Ok(hold::to_wire(&hold, &desk.snapshot()?))
         });
@@ -220,7 +220,7 @@ impl Context {
                 Err(failure) => return Err(failure),
             };
             let now = desk.now;
-            let Ok(released) = desk.change().release(hold, now) else { return Ok(ended) };
+            let Ok(released) = desk.change()?.release(hold, now) else { return Ok(ended) };
             let hold = hold::to_wire(&released.hold, &desk.snapshot()?);
             Ok(v1::ReleaseHoldResponse { hold: Some(hold), also_released: released.also })
         });
@@ -244,7 +244,7 @@ impl Context {
         let keep_expiry = request.keep_expiry;
         let adopted = self.holds.act(move |desk| {
             let id = key.in_force(desk.book(), &caller)?;
-            let hold = desk.change().adopt(id, owner, keep_expiry).map_err(Failure::internal)?;
+            let hold = desk.change()?.adopt(id, owner, keep_expiry).map_err(Failure::internal)?;
             Ok(hold::to_wire(&hold, &desk.snapshot()?))
         });
         Ok(v1::AdoptHoldResponse { hold: Some(adopted.await?) })

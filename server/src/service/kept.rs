@@ -92,7 +92,7 @@ pub(super) fn make(
     let answer = (!spec.request_id.is_empty()).then(|| pack(request));
     desk.has_room(spec.uid, &parts, answer.as_ref().map_or(0, Vec::len))?;
     let (now, new) = (desk.now, spec.with(parts, claim, before, foreign));
-    let made = desk.change().make(new, now);
+    let made = desk.change()?.make(new, now);
     let hold = made.map_err(|error| failure(desk, error, spec, &asked, caller))?;
     if let Some(answer) = answer {
         desk.remember(hold.id, answer);
