@@ -19,6 +19,7 @@ use std::{
 };
 use tokio::sync::{Mutex, RwLock};
 use tonic::{Code, Status, transport::Channel};
+use tonic_types::StatusExt;
 
 const CLIENTS: u64 = 16;
 /// Each holds up to so many single CPUs, of 64.
@@ -98,12 +99,16 @@ impl Client {
                 },
             };
             match ask(channel.clone()).await {
+                // A connection that breaks is told so by tonic. What the daemon itself says has a reason, and is never
+                // that it failed inside.
                 Err(status)
                     if matches!(
                         status.code(),
                         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Internal
                     ) =>
                 {
+                    let told = status.get_error_details().error_info().map(|info| info.reason.clone());
+                    assert!(told.is_none() || status.code() == Code::Unavailable, "{status:?}");
                     tokio::time::sleep(Duration::from_millis(2)).await;
                 }
                 answer => {
