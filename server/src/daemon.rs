@@ -396,7 +396,9 @@ impl Daemon {
         self.servers.abort_all();
         self.background.abort_all();
         // The last decisions are written, and the store is closed, before another daemon may open it.
-        self.holds.stop().await;
+        if tokio::time::timeout(limit, self.holds.stop()).await.is_err() {
+            tracing::warn!(?limit, "the store of holds was not closed in time");
+        }
     }
 }
 

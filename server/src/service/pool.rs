@@ -29,10 +29,15 @@ impl Stop {
     pub(crate) fn is_called(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// Calls it when what is returned is dropped, with the future that waits for the answer.
+    pub(super) fn with_caller(&self) -> CallOnDrop {
+        CallOnDrop(self.clone())
+    }
 }
 
-/// Calls the stop when the future that waits for the answer is dropped.
-struct CallOnDrop(Stop);
+/// See [`Stop::with_caller`].
+pub(super) struct CallOnDrop(Stop);
 
 impl Drop for CallOnDrop {
     fn drop(&mut self) {
@@ -62,7 +67,7 @@ impl Pool {
         };
         let permit = Arc::clone(&self.computing).acquire_owned().await.map_err(Failure::internal)?;
         let stop = Stop::default();
-        let _call = CallOnDrop(stop.clone());
+        let _call = stop.with_caller();
         // A named request stays named on the other thread.
         let span = tracing::Span::current();
         let computed = tokio::task::spawn_blocking(move || {

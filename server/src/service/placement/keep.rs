@@ -27,6 +27,10 @@ use berth_proto::v1::{self, view};
 use prost::Message;
 use std::sync::Arc;
 
+/// How often what takes long is computed beside the ledger. After that it is computed where nothing can change meanwhile,
+/// and others wait.
+const ATTEMPTS: u32 = 3;
+
 /// All that decides, but for the snapshot.
 #[derive(Debug)]
 struct Decision {
@@ -83,28 +87,38 @@ impl Context {
         });
         // A herd that asks the same costs one decision: the others wait for it.
         let is_known = || self.is_known(&decision.spec);
-        let turn = if is_short || decision.spec.request_id.is_empty() || is_known() {
+        let _turn = if is_short || decision.spec.request_id.is_empty() || is_known() {
             None
         } else {
             let turn = self.repeats.turn(decision.spec.uid.0, &decision.spec.request_id).await;
             Some(turn).filter(|_| !is_known())
         };
-        // What takes long is computed before it is its turn. If nothing has changed when it is, it stands.
-        let early = if is_short || is_known() {
-            None
-        } else {
-            let (decision, snapshot) = (Arc::clone(&decision), Arc::clone(&subject.snapshot));
-            let computing = self.metrics.computing.clone();
-            let compute = move |stop: &Stop| {
-                computing.timed(|| decision.answer(&snapshot, stop)).map(|answered| (snapshot, answered))
+        let stop = Stop::default();
+        let _call = stop.with_caller();
+        for attempt in 1.. {
+            // What takes long is computed before it is its turn. If nothing has changed when it is, it stands.
+            let early = if is_short || is_known() {
+                None
+            } else {
+                let snapshot = Arc::new(decision.about((*self.snapshot()?).clone()));
+                let decision = Arc::clone(&decision);
+                let computing = self.metrics.computing.clone();
+                let compute = move |stop: &Stop| {
+                    computing.timed(|| decision.answer(&snapshot, stop)).map(|answered| (snapshot, answered))
+                };
+                // A refusal may rest on what has changed by then.
+                self.long.run(compute).await?.ok()
             };
-            // A refusal may rest on what has changed by then.
-            self.long.run(compute).await?.ok()
-        };
-        let computing = self.metrics.computing.clone();
-        let kept = self.holds.act(move |desk| computing.timed(|| decision.keep(desk, early))).await;
-        drop(turn);
-        kept
+            let (decision, computing, stop) =
+                (Arc::clone(&decision), self.metrics.computing.clone(), stop.clone());
+            let is_last = attempt == ATTEMPTS;
+            let act =
+                move |desk: &mut Desk<'_>| computing.timed(|| decision.keep(desk, early, is_last, &stop));
+            if let Some(kept) = self.holds.act(act).await? {
+                return Ok(kept);
+            }
+        }
+        Err(Failure::internal("no attempt was the last"))
     }
 
     /// Whether this request was decided before.
@@ -124,26 +138,32 @@ impl Decision {
         answer_all(&self.asked, self.expected, Some(keeping), snapshot, may_see, stop)
     }
 
+    /// The snapshot with the machine that is asked about.
+    fn about(&self, newest: Snapshot) -> Snapshot {
+        let machine = self.machine.clone().unwrap_or_else(|| Arc::clone(&newest.machine));
+        Snapshot { machine, ..newest }
+    }
+
+    /// Nothing if it was answered early, something has changed since, and it may be answered early once more.
     fn keep(
         &self,
         desk: &mut Desk<'_>,
         early: Option<(Arc<Snapshot>, Answered)>,
-    ) -> Result<v1::AdviseResponse, Failure> {
+        is_last: bool,
+        stop: &Stop,
+    ) -> Result<Option<v1::AdviseResponse>, Failure> {
         if let Some(Before { hold, answer }) = kept::made_before(desk, &self.spec, &self.content)? {
             let plain = v1::AdviseResponse::decode(answer.as_slice()).map_err(Failure::internal)?;
             let (only_task, full) = self.asked.wishes();
             let response = advice::again(plain, only_task, full);
-            return Ok(v1::AdviseResponse {
-                hold: Some(hold::to_wire(&hold, &desk.snapshot()?)),
-                ..response
-            });
+            let hold = Some(hold::to_wire(&hold, &desk.snapshot()?));
+            return Ok(Some(v1::AdviseResponse { hold, ..response }));
         }
-        let newest = desk.snapshot()?;
-        let machine = self.machine.clone().unwrap_or_else(|| Arc::clone(&newest.machine));
-        let snapshot = Snapshot { machine, ..newest };
+        let snapshot = self.about(desk.snapshot()?);
         let answered = match early {
             Some((before, answered)) if before.is_as(&snapshot) => answered,
-            _ => self.answer(&snapshot, &Stop::default())?,
+            Some(_) if !is_last => return Ok(None),
+            _ => self.answer(&snapshot, stop)?,
         };
         let Answered { mut response, parts, plain } = answered;
         let mut warnings = self.warnings.clone();
@@ -154,7 +174,7 @@ impl Decision {
         let request = (&self.content, plain.as_slice());
         let hold = kept::make(desk, &self.spec, parts, false, (&self.caller, self.quotas), request)?;
         let hold = hold::to_wire(&hold, &desk.snapshot()?);
-        Ok(v1::AdviseResponse { hold: Some(hold), warnings, ..response })
+        Ok(Some(v1::AdviseResponse { hold: Some(hold), warnings, ..response }))
     }
 }
 
