@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// No answer takes longer than a server lets it; more than an hour is a slip of the keyboard.
 const MOST: Duration = Duration::from_secs(3600);
+/// It has to be renewed in time.
+const SHORTEST_HOLD: Duration = Duration::from_millis(100);
 /// More than a year is no lease.
 const LONGEST_HOLD: Duration = Duration::from_secs(366 * 24 * 3600);
 
@@ -18,15 +20,15 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write a time of up to an hour, such as 500ms, 5s or 1m".to_owned())
 }
 
-/// Reads how long CPUs are held, up to a year; the server's own limit may be shorter.
+/// Reads how long CPUs are held, from 100 ms up to a year; the server's own limit may be shorter.
 ///
 /// # Errors
 ///
 /// A sentence that says what is accepted.
 pub(super) fn hold(text: &str) -> Result<Duration, String> {
     read(text)
-        .filter(|time| !time.is_zero() && *time <= LONGEST_HOLD)
-        .ok_or_else(|| "write a time of up to a year, such as 30s, 10m, 8h or 2d".to_owned())
+        .filter(|time| (SHORTEST_HOLD..=LONGEST_HOLD).contains(time))
+        .ok_or_else(|| "write a time of 100ms up to a year, such as 30s, 10m, 8h or 2d".to_owned())
 }
 
 /// Reads a time without bounds, nothing included; the server has the bounds.
@@ -72,7 +74,7 @@ mod tests {
     fn holds_may_be_long() {
         assert_eq!(hold("8h"), Ok(Duration::from_secs(8 * 3600)));
         assert_eq!(hold("2d"), Ok(Duration::from_secs(48 * 3600)));
-        for text in ["0s", "400d", "1e300d", "soon"] {
+        for text in ["0s", "2ns", "99ms", "400d", "1e300d", "soon"] {
             assert!(hold(text).is_err(), "{text}");
         }
     }

@@ -1,6 +1,6 @@
 //! `berth hold`.
 
-use std::{fs, time::Duration};
+use std::{fs, io, time::Duration};
 
 use berth_proto::v1::{
     AdviseRequest, AdviseResponse, CreateHoldRequest, CreateHoldResponse, Hold as Held, HoldSpec, Owner,
@@ -25,6 +25,11 @@ use crate::{
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// How long to wait before asking a busy server again, if it does not say.
 const AGAIN: Duration = Duration::from_millis(100);
+/// So many connections may break: what listens may be no berthd.
+const BROKEN: u32 = 5;
+/// Nobody is there, or nobody for this user.
+const NOBODY: [io::ErrorKind; 3] =
+    [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused, io::ErrorKind::PermissionDenied];
 
 /// A hold that was made, with the answer that told it.
 pub(super) struct Made {
@@ -57,17 +62,23 @@ pub(super) async fn answer(args: &Hold, asker: &Asker) -> Result<Answer, Error> 
     Ok(Answer::of_server(document, made.warnings))
 }
 
-/// Asks for the hold, and again while the server is too busy and time is left: the request's id keeps it one hold.
+/// Asks for the hold, and again while the server is too busy or starts anew and time is left: the request's id keeps it one
+/// hold.
 pub(super) async fn make(args: &Hold, asker: &Asker) -> Result<Made, Error> {
     let spec = spec(args, asker.connection.address());
     let deadline = Instant::now() + asker.connection.limit();
+    let mut broken = 0;
     loop {
         let connection = asker.connection.within(deadline - Instant::now());
         let error = match once(args, &spec, &connection).await {
             Ok(made) => return Ok(made),
             Err(error) => error,
         };
-        match pause(&error) {
+        broken = match &error {
+            Error::Unreachable { kind, .. } => broken + u32::from(!NOBODY.contains(kind)),
+            _ => broken.max(1),
+        };
+        match pause(&error, broken) {
             Some(pause) if Instant::now() + pause < deadline => sleep(pause).await,
             _ => return Err(error),
         }
@@ -101,13 +112,16 @@ async fn once(args: &Hold, spec: &HoldSpec, connection: &Connection) -> Result<M
     Ok(Made { hold, warnings, told: Told::Created(Box::new(response)) })
 }
 
-/// How long to wait before the same request may succeed. `None`: it will not.
-fn pause(error: &Error) -> Option<Duration> {
+/// How long to wait before the same request may succeed, after so many broken connections or with one answer. `None`: it
+/// will not.
+fn pause(error: &Error, broken: u32) -> Option<Duration> {
     match error {
         Error::Refused { status, .. } if status.code() == Code::Unavailable => {
             let retry = status.get_details_retry_info().and_then(|info| info.retry_delay);
             Some(retry.unwrap_or(AGAIN))
         }
+        // A server was there, and may be starting anew.
+        Error::Unreachable { .. } if (1..=BROKEN).contains(&broken) => Some(AGAIN),
         _ => None,
     }
 }
@@ -220,12 +234,27 @@ mod tests {
     #[test]
     fn a_busy_server_is_asked_again_and_a_refusal_is_not() {
         let refused = |status| Error::Refused { status: Box::new(status), mask: "--cpus" };
-        assert_eq!(pause(&refused(Status::unavailable("busy"))), Some(AGAIN));
+        assert_eq!(pause(&refused(Status::unavailable("busy")), 1), Some(AGAIN));
         let delay = Duration::from_millis(250);
         let told =
             Status::with_error_details(Code::Unavailable, "", ErrorDetails::with_retry_info(Some(delay)));
-        assert_eq!(pause(&refused(told)), Some(delay));
-        assert_eq!(pause(&refused(Status::resource_exhausted("full"))), None);
+        assert_eq!(pause(&refused(told), 1), Some(delay));
+        assert_eq!(pause(&refused(Status::resource_exhausted("full")), 1), None);
+    }
+
+    #[test]
+    fn a_server_that_starts_anew_is_waited_for_and_none_is_not() {
+        let unreachable = |kind| Error::Unreachable {
+            address: "unix:/b.sock".parse().unwrap(),
+            cause: String::new(),
+            kind,
+        };
+        assert_eq!(pause(&unreachable(io::ErrorKind::BrokenPipe), BROKEN), Some(AGAIN));
+        assert_eq!(pause(&unreachable(io::ErrorKind::Other), BROKEN + 1), None);
+        for nobody in NOBODY {
+            assert_eq!(pause(&unreachable(nobody), 0), None);
+            assert_eq!(pause(&unreachable(nobody), 1), Some(AGAIN));
+        }
     }
 
     #[test]

@@ -51,7 +51,27 @@ impl Berthd {
     /// A server that serves, on a unix socket and as its flags say.
     pub(crate) fn start_with(flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         let folder = tempfile::tempdir().expect("there is room for a socket");
-        let child = Command::new(&*PROGRAM)
+        let child = Self::spawn(&folder, flags);
+        let server = Self { child, folder };
+        server.wait();
+        server
+    }
+
+    /// Kills it, and starts it anew on its unix socket alone. It does not serve yet.
+    pub(crate) fn start_anew(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+        self.child = Self::spawn(&self.folder, ["--no-tcp"]);
+    }
+
+    /// It keeps its connections, and answers nothing any more.
+    pub(crate) fn halt(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-STOP", &pid]).status().expect("kill runs").success());
+    }
+
+    fn spawn(folder: &TempDir, flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Child {
+        Command::new(&*PROGRAM)
             .arg("--uds")
             .arg(folder.path().join("berthd.sock"))
             .arg("--state-dir")
@@ -65,10 +85,7 @@ impl Berthd {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("berthd starts");
-        let server = Self { child, folder };
-        server.wait();
-        server
+            .expect("berthd starts")
     }
 
     fn wait(&self) {

@@ -146,6 +146,27 @@ fn cpus_are_kept_while_a_command_runs_and_let_go_after() {
     assert_eq!(list(&server).len(), 0, "let go when the command has ended");
 }
 
+/// A server that is killed with the request in its hands, and started anew, makes the hold all the same.
+#[test]
+fn a_server_that_starts_anew_is_asked_again() {
+    let mut server = Berthd::start();
+    server.halt();
+    let berth = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .args(["--server", &server.address(), "--timeout", "60s", "hold", "-n", "1", "--cpus", &own_cpu()])
+        .args(["--", "echo", "held"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("berth starts");
+    // Until it has asked.
+    thread::sleep(Duration::from_secs(1));
+    server.start_anew();
+    let said = berth.wait_with_output().expect("it ends");
+    let complaint = String::from_utf8_lossy(&said.stderr);
+    assert_eq!((said.status.code(), said.stdout.as_slice()), (Some(0), &b"held\n"[..]), "{complaint}");
+}
+
 #[test]
 fn a_command_is_bound_to_what_is_held() {
     let server = Berthd::start();

@@ -10,6 +10,9 @@ const MAX_TEXT: usize = 256;
 /// The most labels of one hold.
 const MAX_LABELS: usize = 16;
 
+/// The shortest time of a hold: about what an answer may take on a busy host.
+const LEAST_TTL: Duration = Duration::from_millis(100);
+
 /// How long holds last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ttl {
@@ -131,8 +134,10 @@ pub(crate) fn ttl_from_wire(
     faults: &mut Faults,
 ) -> Option<Duration> {
     let ttl = faults.take(field, time::duration_from_wire(ttl))?;
-    if ttl.is_zero() || ttl > most {
-        faults.add(field, format!("{ttl:?} is no time for a hold; expected more than 0s, at most {most:?}"));
+    if ttl < LEAST_TTL || ttl > most {
+        let said =
+            format!("{ttl:?} is no time for a hold; expected at least {LEAST_TTL:?}, at most {most:?}");
+        faults.add(field, said);
         return None;
     }
     Some(ttl)

@@ -334,6 +334,11 @@ async fn what_cannot_be_is_told_at_once() {
     let cases = [
         (v1::HoldSpec { ttl: None, ..lease(1) }, "0", "hold.ttl"),
         (v1::HoldSpec { ttl: seconds(90_000), ..lease(1) }, "0", "hold.ttl"),
+        (
+            v1::HoldSpec { ttl: Some(prost_types::Duration { seconds: 0, nanos: 2 }), ..lease(1) },
+            "0",
+            "hold.ttl",
+        ),
         (lease(1), "16", "cpus"),
         (lease(1), "x", "cpus"),
     ];
