@@ -56,6 +56,15 @@ pub(super) fn sections(sections: &Sections, values: &Values, problems: &mut Prob
             format!("{given} and no unix socket leave nothing to listen on; leave one out")
         });
     }
+    let holds = &sections.holds;
+    if holds.hold_ttl > holds.max_hold_ttl {
+        let given = |key| values.get(key).map(ToString::to_string).unwrap_or_default();
+        problems.add(format!(
+            "{}: it is longer than {}; expected at most that",
+            given("holds.hold_ttl"),
+            given("holds.max_hold_ttl")
+        ));
+    }
     if let Some(address) = sections.admin.listen
         && sections.admin.change_log
         && !address.ip().is_loopback()

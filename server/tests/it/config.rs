@@ -168,6 +168,14 @@ fn what_can_be_off() {
 }
 
 #[test]
+fn the_time_of_holds_is_within_the_longest() {
+    let problems = problems(&["--hold-ttl", "20s", "--max-hold-ttl", "10s"]);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("--hold-ttl") && problems[0].contains("--max-hold-ttl"), "{problems:?}");
+    assert!(try_config(&["--hold-ttl", "10s", "--max-hold-ttl", "10s"]).is_ok());
+}
+
+#[test]
 fn something_has_to_be_listened_on() {
     assert!(problems(&["--no-tcp", "--no-uds"])[0].contains("nothing to listen on"));
     let both = problems(&["--topology-synthetic", "pu:2", "--topology-xml", "/nonexistent"]);
