@@ -71,6 +71,14 @@ impl Share {
         self.amount += amount;
         Ok(())
     }
+
+    /// Gives so many back; says how many it had of these.
+    pub(crate) fn shrink(&mut self, amount: usize) -> usize {
+        let amount = amount.min(self.amount);
+        drop(Self { shares: self.shares.clone(), key: self.key.clone(), amount });
+        self.amount -= amount;
+        amount
+    }
 }
 
 impl Drop for Share {
