@@ -309,7 +309,8 @@ impl Cluster {
         let mut state = String::new();
         self.wait("jobs do not end", || {
             state = self.node_state();
-            !["alloc", "mix", "comp"].iter().any(|busy| state.starts_with(busy))
+            // `planned`: the scheduler has looked at a job that was about to start there.
+            !["alloc", "mix", "comp", "plan"].iter().any(|busy| state.starts_with(busy))
         });
         if state != "idle" {
             let reasons = self.run("sinfo", 0, |sinfo| _ = sinfo.args(["-R", "-h"])).stdout;
