@@ -1,6 +1,7 @@
 //! A daemon in a process of its own, and callers that are other users.
 
 use super::PROGRAM;
+use crate::relay;
 use hyper_util::rt::TokioIo;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use serde_json::Value;
@@ -107,8 +108,8 @@ impl Running {
         let program = reachable(&std::env::current_exe().unwrap(), self.folder.path());
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut command = tokio::process::Command::from(as_user(uid, gid, groups, &program));
-        command.args(["--exact", "relay::relay", "--ignored", "--nocapture"]);
-        command.env("BERTH_TEST_RELAY", &self.uds).stdin(OwnedFd::from(theirs));
+        command.args(relay::ARGUMENTS);
+        command.env(relay::TO, &self.uds).stdin(OwnedFd::from(theirs));
         command.stdout(Stdio::null()).kill_on_drop(true);
         let process = command.spawn().unwrap();
         ours.set_nonblocking(true).unwrap();
