@@ -179,15 +179,18 @@ impl<'a> Prover<'a> {
     }
 
     /// For each CPU a label that tells parts apart: those inside one NUMA node that have as many CPUs and tasks may change
-    /// places with all that is in them.
+    /// places with all that is in them, but for the one of which the parent is a task.
     fn labels(&self, parts: &[Part]) -> Vec<u64> {
         let mut labels = vec![0; self.topology.cpu_limit()];
-        for (index, part) in (1_u64..).zip(parts) {
+        let of_parent = (self.launch.parent == Parent::IsTask).then(|| self.launch.part_of_parent(parts));
+        for (index, part) in parts.iter().enumerate() {
             let node = part.cpus.first().and_then(|cpu| self.topology.span(Level::Node, cpu));
-            let label = if node.is_some_and(|node| part.cpus.is_subset(node)) {
+            let is_like_others =
+                node.is_some_and(|node| part.cpus.is_subset(node)) && of_parent != Some(index);
+            let label = if is_like_others {
                 1 << 63 | (part.cpus.len() as u64) << 32 | u64::from(part.tasks)
             } else {
-                index
+                index as u64 + 1
             };
             part.cpus.iter().for_each(|cpu| labels[cpu.index()] = label);
         }

@@ -90,7 +90,8 @@ impl<'s> Candidate<'s> {
         let mut most = least;
         if open.weights && stats.tasks >= stats.weight {
             let runnable = state.profile.group_runnable.then(|| full(stats.tasks));
-            most = most.max(classify(stats, full(stats.busy), runnable, imbalance_pct));
+            let settled = classify(stats.tasks, stats.weight, full(stats.busy), runnable, imbalance_pct);
+            most = most.max(settled);
         }
         Forms { group, stats, least, most, may_be_marked }
     }
@@ -152,15 +153,19 @@ fn unmarked(state: &State<'_>, stats: &GroupStats, imbalance_pct: u32) -> GroupT
         return GroupType::HasSpare;
     }
     let runnable = state.profile.group_runnable.then(|| state.runnable(stats));
-    classify(stats, state.util(stats), runnable, imbalance_pct)
+    classify(stats.tasks, stats.weight, state.util(stats), runnable, imbalance_pct)
+}
+
+/// The type of a group whose tasks have run for long on so many busy CPUs, but for its mark: load balancing sees no other.
+pub(super) fn settled_type(tasks: u32, weight: u32, busy: u32, imbalance_pct: u32) -> GroupType {
+    classify(tasks, weight, full(busy), Some(full(tasks)), imbalance_pct)
 }
 
 /// The first type that fits, from the busiest down.
 #[doc(alias = "group_classify")]
 #[doc(alias = "group_is_overloaded")]
 #[doc(alias = "group_has_capacity")]
-fn classify(stats: &GroupStats, util: u64, runnable: Option<u64>, imbalance_pct: u32) -> GroupType {
-    let GroupStats { tasks, weight, .. } = *stats;
+fn classify(tasks: u32, weight: u32, util: u64, runnable: Option<u64>, imbalance_pct: u32) -> GroupType {
     let (capacity, pct) = (full(weight), u64::from(imbalance_pct));
     let waits = runnable.is_some_and(|runnable| capacity * pct < runnable * 100);
     if tasks > weight && (capacity * 100 < util * pct || waits) {

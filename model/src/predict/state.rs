@@ -3,6 +3,7 @@
 use super::{
     Host,
     clock::{Clock, Lack},
+    group::{GroupType, settled_type},
     mark::{MarkBoard, Markable, Marks},
     queue::{Queue, full},
     sparse::Sparse,
@@ -47,8 +48,7 @@ impl GroupStats {
     /// Whether the whole group is overloaded once its tasks have run for long.
     fn settles_overloaded(&self, weight: u32, imbalance_pct: u32) -> bool {
         let busy = weight - self.all_idle.min(weight);
-        self.all_tasks > weight
-            && (weight * 100 < busy * imbalance_pct || weight * imbalance_pct < self.all_tasks * 100)
+        settled_type(self.all_tasks, weight, busy, imbalance_pct) == GroupType::Overloaded
     }
 
     fn enter(&mut self, queue: Queue) {

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     cpuset::Cpu,
-    predict::{group::GroupType, queue::SCALE},
+    predict::{
+        group::{GroupType, settled_type},
+        queue::SCALE,
+    },
     profile::{Balance, Profile},
 };
 
@@ -177,8 +180,9 @@ impl Attempt<'_> {
             }
         }
         let weight = floor.domains.group_weight(group);
-        let mut seen = Seen { group, sums, weight, group_type: GroupType::HasSpare };
-        seen.group_type = unmarked(&seen, self.unit.view.imbalance_pct);
+        let busy = weight.saturating_sub(sums.idle);
+        let group_type = settled_type(sums.tasks, weight, busy, self.unit.view.imbalance_pct);
+        let mut seen = Seen { group, sums, weight, group_type };
         if floor.is_marked(group) && seen.group_type < GroupType::Imbalanced {
             done.met_mark = true;
             if self.sees_mark {
@@ -289,21 +293,6 @@ impl Attempt<'_> {
 /// Load per CPU.
 fn load(seen: &Seen) -> u64 {
     u64::from(seen.sums.tasks) * u64::from(SCALE) / u64::from(seen.weight.max(1))
-}
-
-/// The type of a group whose tasks have run for long, but for its mark.
-fn unmarked(seen: &Seen, imbalance_pct: u32) -> GroupType {
-    let (pct, weight) = (u64::from(imbalance_pct), u64::from(seen.weight));
-    let busy = weight.saturating_sub(u64::from(seen.sums.idle));
-    let tasks = u64::from(seen.sums.tasks);
-    let waits = weight * pct < tasks * 100;
-    if tasks > weight && (weight * 100 < busy * pct || waits) {
-        GroupType::Overloaded
-    } else if tasks < weight || (!waits && weight * 100 > busy * pct) {
-        GroupType::HasSpare
-    } else {
-        GroupType::FullyBusy
-    }
 }
 
 /// How many tasks of a queue that is to be relieved.
