@@ -146,6 +146,7 @@ fn answer(
         symmetry: &judged_by.symmetry,
         question: &wanted,
         covered,
+        proven: given.asked.is_safe(),
         profiles: loads.len(),
     };
     let (under, without) = under.search_under(loads.iter().map(AsRef::as_ref), stop).ok_or_else(stopped)?;

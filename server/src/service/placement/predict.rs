@@ -66,6 +66,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
             symmetry: &kernel.symmetry,
             question,
             covered,
+            proven: false,
             profiles: machine.kernels.len() * loads.len(),
         };
         let (worse, its) = under.search_under(loads.iter().map(AsRef::as_ref), stop)?;

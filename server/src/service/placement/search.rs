@@ -34,6 +34,8 @@ pub(super) struct UnderProfile<'a> {
     pub(super) question: &'a Question,
     /// Whether the model covers the host. If not, there is no verdict.
     pub(super) covered: bool,
+    /// The mask is proven for this launch under every profile: no run piles up, and none needs to be looked for.
+    pub(super) proven: bool,
     /// So many profiles share the work.
     pub(super) profiles: usize,
 }
@@ -222,14 +224,19 @@ impl<'a> UnderProfile<'a> {
             let marks = if burst.marks_open { Markable::Crowded } else { Markable::None };
             let weights = burst.gap > 0;
             let search = Search { marks, weights, stop_at_pile_up: true, runs: MAX_RUNS, looks };
-            let marked = outset.explore(burst.origin, search);
-            let safe = without == Some(false) && marked.complete;
-            of_class.cut |= !marked.complete && marked.refused.is_none();
+            let (refused, complete) = if self.proven {
+                (None, true)
+            } else {
+                let marked = outset.explore(burst.origin, search);
+                (marked.refused, marked.complete)
+            };
+            let safe = without == Some(false) && complete;
+            of_class.cut |= !complete && refused.is_none();
             of_class.determined = safe;
-            if marked.refused.is_none() {
+            if refused.is_none() {
                 of_class.verdict = if safe { verdict::Value::NoPileUp } else { verdict::Value::Unknown };
             }
-            of_class.marked = marked.refused;
+            of_class.marked = refused;
         }
         if !self.covered {
             (of_class.verdict, of_class.determined) = (verdict::Value::Unknown, false);
