@@ -10,7 +10,7 @@
 //!
 //! Nothing here tells what runs on the host or who asks, so that it may be read by whoever reaches the address.
 
-use crate::{config::Live, serve::Health, telemetry};
+use crate::{auth::Key, config::Live, serve::Health, shares::Shares, telemetry};
 use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
@@ -19,18 +19,20 @@ use axum::{
     routing::get,
 };
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
+    rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
     service::TowerToHyperService,
 };
 use prometheus_client::{encoding::text, registry::Registry};
 use std::{sync::Arc, time::Duration};
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::net::TcpListener;
 
-/// Connections at a time; more are closed at once.
-const MAX_CONNECTIONS: usize = 64;
+/// Connections at a time, in all and of one address; more are closed at once.
+const MAX_CONNECTIONS: (usize, usize) = (64, 32);
 /// A connection carries one request, and is closed after this time.
 const MAX_TIME: Duration = Duration::from_secs(10);
+/// Whoever has not said by then what is wanted is not listened to any longer: its place is for those who ask.
+const MAX_HEADER_TIME: Duration = Duration::from_secs(1);
 /// The longest filter for the log.
 const MAX_FILTER_BYTES: usize = 4096;
 /// The content type of what Prometheus reads.
@@ -54,10 +56,12 @@ impl Admin {
             .route("/log", get(log).put(put_log))
             .layer(DefaultBodyLimit::max(MAX_FILTER_BYTES))
             .with_state(self);
-        let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let places = Shares::default();
+        let mut http = auto::Builder::new(TokioExecutor::new()).http1_only();
+        http.http1().keep_alive(false).timer(TokioTimer::new()).header_read_timeout(MAX_HEADER_TIME);
         loop {
-            let connection = match listener.accept().await {
-                Ok((connection, _)) => connection,
+            let (connection, from) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::debug!(%error, "no connection to the admin listener");
                     // Such as too many open files, which does not pass by trying at once.
@@ -65,12 +69,11 @@ impl Admin {
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&free).try_acquire_owned() else { continue };
-            let service = TowerToHyperService::new(routes.clone());
+            let (total, of_one) = MAX_CONNECTIONS;
+            let Ok(place) = places.take(Key::of_address(from.ip()), total, of_one) else { continue };
+            let (http, service) = (http.clone(), TowerToHyperService::new(routes.clone()));
             tokio::spawn(async move {
-                let mut http = auto::Builder::new(TokioExecutor::new());
-                let mut http = http.http1();
-                let answered = http.keep_alive(false).serve_connection(TokioIo::new(connection), service);
+                let answered = http.serve_connection(TokioIo::new(connection), service);
                 // Whoever is slow, or talks something else, is not waited for.
                 let _ = tokio::time::timeout(MAX_TIME, answered).await;
                 drop(place);

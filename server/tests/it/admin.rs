@@ -1,6 +1,7 @@
 //! The admin listener: metrics, probes, what is logged.
 
 use crate::{
+    authorisation::own_address,
     health::slow_reader,
     support::{Served, placement, release, small_host},
 };
@@ -189,24 +190,29 @@ async fn what_is_logged_is_changed_only_where_that_is_allowed() {
     assert_eq!(http(admin, "PUT", "/log", &"x".repeat(5000)).await.0, 413);
 }
 
+/// Connects so many times, says nothing, and gives back what was not closed at once.
+async fn silent(admin: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let mut all = Vec::new();
+    for _ in 0..count {
+        all.push(TcpStream::connect(admin).await.unwrap());
+    }
+    // Once all of them are taken, each has a place or was closed at once.
+    let mut open = Vec::new();
+    for mut connection in all {
+        let read = tokio::time::timeout(Duration::from_millis(5), connection.read_u8()).await;
+        open.extend(read.is_err().then_some(connection));
+    }
+    open
+}
+
 /// Those who connect and say nothing keep nobody else away for long.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections() {
     let served = Served::start(&ADMIN).await;
     let admin = served.daemon.admin().unwrap();
-    let mut silent = Vec::new();
-    for _ in 0..70 {
-        silent.push(TcpStream::connect(admin).await.unwrap());
-    }
-    // Once all of them are taken, each has a place or was closed at once.
-    let mut closed = 0;
-    for connection in &mut silent {
-        let read = tokio::time::timeout(Duration::from_millis(20), connection.read_u8()).await;
-        closed += usize::from(read.is_ok());
-    }
-    assert_eq!(closed, 6);
-    drop(silent);
-    while TcpStream::connect(admin).await.is_err() {}
+    let open = silent(admin, 70).await;
+    assert_eq!(open.len(), 32, "an address has half of the places");
+    // While they stay, they are let go of, so that who asks gets in.
     let again = async {
         loop {
             let mut connection = TcpStream::connect(admin).await.unwrap();
@@ -219,4 +225,41 @@ async fn silent_connections() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
+    drop(open);
+}
+
+/// Who has said nothing yet is let go of before one whose request is on its way, although that one came first.
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_say_nothing_go_first() {
+    let served = Served::start(&[&ADMIN[..], &["--admin-change-log"]].concat()).await;
+    let admin = served.daemon.admin().unwrap();
+    let mut slow = TcpStream::connect(admin).await.unwrap();
+    slow.write_all(b"PUT /log HTTP/1.1\r\nHost: berth\r\nContent-Length: 5\r\n\r\na=").await.unwrap();
+    let mut says_nothing = TcpStream::connect(admin).await.unwrap();
+    let mut begins = TcpStream::connect(admin).await.unwrap();
+    begins.write_all(b"GET /livez HTTP/1.1\r\nHost:").await.unwrap();
+    let (mut first, mut second, mut third) = (Vec::new(), Vec::new(), Vec::new());
+    tokio::select! {
+        biased;
+        _ = slow.read_to_end(&mut first) => panic!("it was let go of first: {first:?}"),
+        ended = async { tokio::join!(says_nothing.read_to_end(&mut second), begins.read_to_end(&mut third)) } => {
+            assert!(ended.0.is_ok() && ended.1.is_ok(), "{ended:?}");
+        }
+    }
+    slow.write_all(b"b=c").await.unwrap();
+    slow.read_to_end(&mut first).await.unwrap();
+    assert!(first.starts_with(b"HTTP/1.1 400 "), "{first:?}");
+}
+
+/// One address leaves places for others.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_address_is_answered_meanwhile() {
+    let Some(address) = own_address() else {
+        return eprintln!("skipped: this host has no address but loopback ones");
+    };
+    let served = Served::start(&["--admin", "0.0.0.0:0"]).await;
+    let port = served.daemon.admin().unwrap().port();
+    let open = silent(SocketAddr::from(([127, 0, 0, 1], port)), 70).await;
+    assert_eq!(http(SocketAddr::new(address, port), "GET", "/livez", "").await, (200, "ok\n".to_owned()));
+    drop(open);
 }

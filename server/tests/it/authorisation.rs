@@ -229,7 +229,7 @@ async fn callers_beyond_loopback() {
 }
 
 /// The address that this host would send from. Nothing is sent.
-fn own_address() -> Option<std::net::IpAddr> {
+pub(crate) fn own_address() -> Option<std::net::IpAddr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     let address = socket.local_addr().ok()?.ip();
