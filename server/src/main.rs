@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use berth_server::{
     Daemon, Error, ListenError, check,
-    config::{Asked, Config, Stop},
+    config::{Asked, Config, Invalid, Stop},
     ingest::child,
     ledger, telemetry,
 };
@@ -39,10 +39,7 @@ fn main() -> ExitCode {
             let _ = said.print();
             return if wrong { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
-        Err(Stop::Invalid(invalid)) => {
-            invalid.0.iter().for_each(|problem| eprintln!("berthd: {problem}"));
-            return ExitCode::from(USAGE);
-        }
+        Err(Stop::Invalid(invalid)) => Err(invalid.into()),
     };
     exit(ended)
 }
@@ -53,6 +50,10 @@ fn exit(ended: anyhow::Result<()>) -> ExitCode {
         Err(error) => {
             if let Some(said) = error.downcast_ref::<clap::Error>() {
                 let _ = said.print();
+                return ExitCode::from(USAGE);
+            }
+            if let Some(invalid) = error.downcast_ref::<Invalid>() {
+                invalid.0.iter().for_each(|problem| eprintln!("berthd: {problem}"));
                 return ExitCode::from(USAGE);
             }
             eprintln!("berthd: {error:#}");

@@ -117,6 +117,8 @@ impl fmt::Display for Invalid {
     }
 }
 
+impl std::error::Error for Invalid {}
+
 impl Asked {
     /// Reads it from the arguments, the program's name first, the environment, and the file.
     ///

@@ -1,16 +1,18 @@
 //! The lock beside the store: one berthd keeps the holds of a host.
 
 use super::Locked;
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags, flock, open},
+    io::Errno,
+};
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Seek, Write},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
     time::Duration,
 };
 
-const NAME: &str = "lock";
+pub(super) const NAME: &str = "lock";
 
 /// How often it is tried, and how long is waited in between: two seconds in all. A daemon that was killed holds its lock
 /// until the kernel has taken its memory apart.
@@ -42,17 +44,33 @@ impl Lock {
         Self::attempt(folder, 1)
     }
 
+    /// The lock of a folder that somebody has used. Makes nothing; waits for one who ends.
+    pub(super) fn take_existing(folder: &Path) -> Result<Option<Self>, NoLock> {
+        match Self::open(folder, OFlags::empty()) {
+            Ok(file) => Self::of_file(file, folder, ATTEMPTS).map(Some),
+            Err(Errno::NOENT) => Ok(None),
+            Err(cause) => Err(NoLock::Io(cause.into())),
+        }
+    }
+
     fn attempt(folder: &Path, attempts: u32) -> Result<Self, NoLock> {
         fs::create_dir_all(folder).map_err(NoLock::Io)?;
-        let path = folder.join(NAME);
-        let file =
-            OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
-        let mut file = file.map_err(NoLock::Io)?;
+        let file = Self::open(folder, OFlags::CREATE).map_err(|cause| NoLock::Io(cause.into()))?;
+        Self::of_file(file, folder, attempts)
+    }
+
+    /// Never what a link leads to: the folder may be another user's than the one who writes here.
+    fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
+        let how = how | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        open(folder.join(NAME), how, Mode::RUSR | Mode::WUSR).map(File::from)
+    }
+
+    fn of_file(mut file: File, folder: &Path, attempts: u32) -> Result<Self, NoLock> {
         for attempt in 1.. {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(rustix::io::Errno::WOULDBLOCK) if attempt < attempts => std::thread::sleep(PAUSE),
-                Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(Errno::WOULDBLOCK) if attempt < attempts => std::thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) => {
                     let mut by = String::new();
                     // For people; without it the message says less.
                     let _ = file.read_to_string(&mut by);

@@ -2,10 +2,10 @@
 
 use super::{
     Unusable,
-    lock::{Lock, NoLock},
+    lock::{self, Lock, NoLock},
     store::{self, Contents, Store},
 };
-use crate::config::{Config, Stop};
+use crate::config::{Config, Invalid, Stop};
 use anyhow::{Context as _, bail};
 use berth_model::hold::{Book, Id};
 use clap::{Parser, Subcommand};
@@ -14,6 +14,7 @@ use std::{
     ffi::OsString,
     fs,
     io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, lchown},
     path::{Path, PathBuf},
 };
 
@@ -74,8 +75,12 @@ pub fn run(arguments: &[OsString]) -> anyhow::Result<()> {
     };
     let folder = folder(&arguments)?;
     let path = folder.join(store::NAME);
-    let _lock = match (Lock::take(&folder), &arguments.action) {
-        (Ok(lock), _) => Some(lock),
+    let lock = match &arguments.action {
+        Action::Check | Action::Export => Lock::take_existing(&folder),
+        Action::Import { .. } => Lock::take(&folder).map(Some),
+    };
+    let _lock = match (lock, &arguments.action) {
+        (Ok(lock), _) => lock,
         (Err(NoLock::Locked(locked)), _) => bail!("{locked}"),
         // What cannot be written can be read.
         (Err(NoLock::Io(_)), Action::Check | Action::Export) => None,
@@ -86,7 +91,12 @@ pub fn run(arguments: &[OsString]) -> anyhow::Result<()> {
     match arguments.action {
         Action::Check => check(&path),
         Action::Export => export(&path),
-        Action::Import { file } => import(&path, &file),
+        Action::Import { file } => {
+            // Also if no more is made.
+            give_away(&folder, lock::NAME)?;
+            import(&path, &file)?;
+            give_away(&folder, store::NAME)
+        }
     }
 }
 
@@ -98,9 +108,10 @@ fn folder(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     }
     let config = Config::try_from_args(flags).map_err(|stop| match stop {
         Stop::Said(said) => anyhow::Error::new(*said),
-        Stop::Invalid(invalid) => anyhow::anyhow!("{invalid}"),
+        Stop::Invalid(invalid) => invalid.into(),
     })?;
-    config.sections.holds.state_dir.context("there is no folder for a store; give one with --state-dir")
+    let none = || Invalid(vec!["there is no folder for a store; give one with --state-dir".to_owned()]);
+    Ok(config.sections.holds.state_dir.ok_or_else(none)?)
 }
 
 fn read(path: &Path) -> anyhow::Result<Contents> {
@@ -170,6 +181,16 @@ fn import(path: &Path, from: &Path) -> anyhow::Result<()> {
         .map_err(|unusable| anyhow::anyhow!("{unusable}"))?;
     Ok(io::stdout()
         .write_all(format!("{}: made, with {held} holds in force\n", path.display()).as_bytes())?)
+}
+
+/// Whose the folder is, uses it: what root has made there becomes that one's. What a link leads to does not.
+fn give_away(folder: &Path, name: &str) -> anyhow::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let (about, file) = (fs::metadata(folder)?, folder.join(name));
+    lchown(&file, Some(about.uid()), Some(about.gid()))
+        .with_context(|| format!("{} cannot be given to uid {}", file.display(), about.uid()))
 }
 
 fn bytes_of(digits: &str) -> anyhow::Result<Vec<u8>> {

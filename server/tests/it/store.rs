@@ -9,6 +9,7 @@ use berth_proto::v1;
 use berth_server::{Daemon, Error};
 use std::{
     fs,
+    os::unix::fs::{MetadataExt, chown, symlink},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     time::{Duration, Instant},
@@ -332,4 +333,78 @@ async fn the_program_that_looks_after_a_store() {
     let checked = ledger(&["check"], &state);
     assert_eq!(checked.status.code(), Some(1), "{}", text(&checked));
     assert_eq!(ledger(&["mend"], &state).status.code(), Some(64));
+}
+
+/// To look at a store makes and changes nothing, not even where there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_at_a_store_makes_nothing() {
+    let (folder, _) = with_holds().await;
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    for absent in [empty.clone(), folder.path().join("absent")] {
+        for action in ["check", "export"] {
+            let looked = ledger(&[action], &absent);
+            let said = String::from_utf8_lossy(&looked.stderr);
+            assert_eq!((looked.status.code(), said.contains("there is no store")), (Some(1), true), "{said}");
+        }
+    }
+    assert!(!folder.path().join("absent").exists());
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
+    // Nor where the lock is gone.
+    let state = folder.path().join("state");
+    fs::remove_file(state.join("lock")).unwrap();
+    for action in ["check", "export"] {
+        assert!(ledger(&[action], &state).status.success());
+    }
+    let names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["holds.redb"]);
+}
+
+#[test]
+fn a_wrong_configuration_of_the_program_that_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("berthd.toml");
+    fs::write(&file, "[limits]\nmax_requests = \"many\"\n[nothing]\nof = 1\n").unwrap();
+    let run = |before: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(before).arg("--config").arg(&file).output().unwrap()
+    };
+    let (looked, served) = (run(&["ledger", "check"]), run(&[]));
+    assert_eq!((looked.status.code(), served.status.code()), (Some(64), Some(64)));
+    assert_eq!(String::from_utf8_lossy(&looked.stderr), String::from_utf8_lossy(&served.stderr));
+}
+
+/// Root makes a store for berthd, which is another user.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imported_store_is_its_folders_owners() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: only root can make files that are another's");
+    }
+    let (folder, _) = with_holds().await;
+    let export = folder.path().join("export");
+    fs::write(&export, ledger(&["export"], &folder.path().join("state")).stdout).unwrap();
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    chown(&theirs, Some(65_534), Some(65_533)).unwrap();
+    let imported = ledger(&["import", export.to_str().unwrap()], &theirs);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    for name in ["lock", "holds.redb"] {
+        let about = fs::metadata(theirs.join(name)).unwrap();
+        assert_eq!((about.uid(), about.gid(), about.mode() & 0o777), (65_534, 65_533, 0o600), "{name}");
+    }
+    // Also the lock alone, where nothing is made.
+    for name in ["lock", "holds.redb"] {
+        fs::remove_file(theirs.join(name)).unwrap();
+    }
+    assert!(!ledger(&["import", "/dev/null"], &theirs).status.success());
+    assert_eq!(fs::metadata(theirs.join("lock")).unwrap().uid(), 65_534);
+    // What that user puts in place of the lock leads nowhere.
+    let (lock, other) = (theirs.join("lock"), folder.path().join("other"));
+    fs::write(&other, "theirs not\n").unwrap();
+    fs::remove_file(&lock).unwrap();
+    symlink(&other, &lock).unwrap();
+    ledger(&["check"], &theirs);
+    assert!(!ledger(&["import", export.to_str().unwrap()], &theirs).status.success());
+    assert_eq!(fs::read_to_string(&other).unwrap(), "theirs not\n");
+    assert_eq!(fs::metadata(&other).unwrap().uid(), 0);
 }
