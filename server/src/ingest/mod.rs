@@ -27,7 +27,7 @@ pub use guard::{MAX_XML_BYTES, Refused};
 pub(crate) use kernel::boot_id;
 pub use marks::Marks;
 pub use partitions::Partition;
-pub use reader::{Error, Reader};
+pub use reader::{AT_A_TIME, Error, Reader};
 pub use settings::Settings;
 
 use berth_model::topology::Description;

@@ -17,9 +17,10 @@ use tokio::{
     sync::Semaphore,
 };
 
-/// Foreign descriptions that are read at a time, and how many more may wait: each may be 16 MiB long.
-/// One caller has at most half of the places.
-const AT_A_TIME: usize = 2;
+/// Foreign descriptions that are read at a time.
+pub const AT_A_TIME: usize = 2;
+/// How many are present: those that are read and those that wait for it. Each may be 16 MiB long. One caller has at most half
+/// of the places.
 const PRESENT: usize = AT_A_TIME + 14;
 /// The longest answer that is taken, in bytes: several times that of 65,536 CPUs.
 const MAX_ANSWER: u64 = 32 << 20;

@@ -52,7 +52,7 @@ fn assert_without_rights(child: &mut Child) {
         ("Max file size", "0"),
         ("Max core file size", "0"),
         ("Max cpu time", "20"),
-        ("Max address space", "2147483648"),
+        ("Max address space", "268435456"),
     ] {
         assert_eq!(limits[name], most, "{name}");
     }

@@ -1,6 +1,7 @@
 //! The systemd unit: systemd understands it, and finds little that whoever takes the daemon over could do.
 
 use crate::support::PROGRAM;
+use berth_server::ingest::{AT_A_TIME, child::MAX_MEMORY};
 use std::{fs, path::Path, process::Command};
 
 /// Tenths of what `systemd-analyze security` calls exposure, of 100.
@@ -30,4 +31,15 @@ fn systemd_takes_the_unit() {
         return;
     }
     assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
+}
+
+/// Descriptions that take all they may, as many as are read at a time, leave half of the unit's memory to berthd.
+#[test]
+fn descriptions_fit_into_the_units_memory() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../systemd/berthd.service");
+    let text = fs::read_to_string(unit).unwrap();
+    let most = text.lines().find_map(|line| line.strip_prefix("MemoryMax=")?.strip_suffix('G')).unwrap();
+    let most = most.parse::<u64>().unwrap() << 30;
+    let read = u64::try_from(AT_A_TIME).unwrap() * MAX_MEMORY;
+    assert!(read <= most / 2, "{AT_A_TIME} of {MAX_MEMORY} bytes, of {most}");
 }
