@@ -3,9 +3,10 @@
 use std::{fs, io, time::Duration};
 
 use berth_proto::v1::{
-    AdviseRequest, AdviseResponse, CreateHoldRequest, CreateHoldResponse, Hold as Held, HoldSpec, Owner,
-    Process, Warning, form, hold::Mode, hold_service_client::HoldServiceClient, owner,
-    placement_service_client::PlacementServiceClient, policy, smt,
+    AdviseRequest, AdviseResponse, CreateHoldRequest, CreateHoldResponse, GetInfoRequest, Hold as Held,
+    HoldSpec, Owner, Process, Warning, form, hold::Mode, hold_service_client::HoldServiceClient,
+    info_service_client::InfoServiceClient, owner, placement_service_client::PlacementServiceClient, policy,
+    smt,
 };
 use tokio::time::{Instant, sleep};
 use tonic::Code;
@@ -21,8 +22,8 @@ use crate::{
     render,
 };
 
-/// How long a hold without an owner lasts unless another time is given.
-pub(super) const LEASE: Duration = Duration::from_secs(30);
+/// How long a hold without an owner lasts unless another time is given, or the server's longest is shorter.
+const LEASE: Duration = Duration::from_secs(30);
 /// How long to wait before asking a busy server again, if it does not say.
 const AGAIN: Duration = Duration::from_millis(100);
 /// So many connections may break: what listens may be no berthd.
@@ -35,6 +36,8 @@ const NOBODY: [io::ErrorKind; 3] =
 pub(super) struct Made {
     pub(super) hold: Held,
     pub(super) warnings: Vec<Warning>,
+    /// How long it was to last, if not as long as its owner alone.
+    pub(super) ttl: Option<Duration>,
     told: Told,
 }
 
@@ -65,12 +68,20 @@ pub(super) async fn answer(args: &Hold, asker: &Asker) -> Result<Answer, Error> 
 /// Asks for the hold, and again while the server is too busy or starts anew and time is left: the request's id keeps it one
 /// hold.
 pub(super) async fn make(args: &Hold, asker: &Asker) -> Result<Made, Error> {
-    let spec = spec(args, asker.connection.address());
+    let mut spec = spec(args, asker.connection.address());
     let deadline = Instant::now() + asker.connection.limit();
     let mut broken = 0;
+    let mut is_bounded = args.ttl.is_some() || spec.ttl.is_none();
     loop {
-        let connection = asker.connection.within(deadline - Instant::now());
-        let error = match once(args, &spec, &connection).await {
+        let connection = || asker.connection.within(deadline - Instant::now());
+        let attempt = async {
+            if !is_bounded {
+                spec.ttl = lease(&connection()).await?.try_into().ok();
+                is_bounded = true;
+            }
+            once(args, &spec, &connection()).await
+        };
+        let error = match attempt.await {
             Ok(made) => return Ok(made),
             Err(error) => error,
         };
@@ -85,8 +96,20 @@ pub(super) async fn make(args: &Hold, asker: &Asker) -> Result<Made, Error> {
     }
 }
 
+/// How long a hold lasts for which no time was given.
+async fn lease(connection: &Connection) -> Result<Duration, Error> {
+    let info = connection
+        .ask(GetInfoRequest {}, async |channel, request| {
+            InfoServiceClient::new(channel).get_info(request).await
+        })
+        .await?;
+    let most = info.limits.and_then(|limits| limits.hold_ttl?.try_into().ok());
+    Ok(most.map_or(LEASE, |most| LEASE.min(most)))
+}
+
 async fn once(args: &Hold, spec: &HoldSpec, connection: &Connection) -> Result<Made, Error> {
     let nothing = || Error::NothingHeld { address: connection.address().clone() };
+    let ttl = spec.ttl.and_then(|ttl| ttl.try_into().ok());
     if let Some(tasks) = args.tasks {
         let request = advise_request(args, tasks, spec.clone());
         let response = connection
@@ -97,7 +120,7 @@ async fn once(args: &Hold, spec: &HoldSpec, connection: &Connection) -> Result<M
             .await?;
         let hold = response.hold.clone().ok_or_else(nothing)?;
         let warnings = response.warnings.clone();
-        return Ok(Made { hold, warnings, told: Told::Advised(Box::new(response)) });
+        return Ok(Made { hold, warnings, ttl, told: Told::Advised(Box::new(response)) });
     }
     let request = CreateHoldRequest {
         hold: Some(spec.clone()),
@@ -109,7 +132,7 @@ async fn once(args: &Hold, spec: &HoldSpec, connection: &Connection) -> Result<M
         .await?;
     let hold = response.hold.clone().ok_or_else(nothing)?;
     let warnings = response.warnings.clone();
-    Ok(Made { hold, warnings, told: Told::Created(Box::new(response)) })
+    Ok(Made { hold, warnings, ttl, told: Told::Created(Box::new(response)) })
 }
 
 /// How long to wait before the same request may succeed, after so many broken connections or with one answer. `None`: it

@@ -35,7 +35,7 @@ pub(super) async fn while_running(
         Err(error) => return Err(Error::NotHeld(Box::new(error))),
     };
     asker.warn(&made.warnings);
-    let held = Kept { hold: made.hold, asker };
+    let held = Kept { hold: made.hold, ttl: made.ttl, asker };
     let exit = held.run(args, program, rest).await;
     held.release().await;
     exit.map(ended)
@@ -44,6 +44,7 @@ pub(super) async fn while_running(
 /// A hold for a command, and whom to tell of it.
 struct Kept<'a> {
     hold: Held,
+    ttl: Option<Duration>,
     asker: &'a Asker,
 }
 
@@ -60,10 +61,9 @@ impl Kept<'_> {
         }
         let mut running = Running::start(program, rest, self.variables())?;
         self.hand_over(&running).await;
-        let ttl = args.ttl.unwrap_or(hold::LEASE);
         tokio::select! {
             exit = running.wait() => exit.map_err(Error::Runtime),
-            never = self.keep_alive(ttl) => match never {},
+            never = self.keep_alive() => match never {},
         }
     }
 
@@ -101,10 +101,10 @@ impl Kept<'_> {
     }
 
     /// Renews the hold as long as this is waited for, if it has an expiry.
-    async fn keep_alive(&self, ttl: Duration) -> std::convert::Infallible {
-        if self.hold.expires_at.is_none() {
+    async fn keep_alive(&self) -> std::convert::Infallible {
+        let Some(ttl) = self.ttl.filter(|_| self.hold.expires_at.is_some()) else {
             return std::future::pending().await;
-        }
+        };
         let mut clock = interval(ttl / 3);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once, and it has just been made.

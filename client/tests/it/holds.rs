@@ -146,6 +146,16 @@ fn cpus_are_kept_while_a_command_runs_and_let_go_after() {
     assert_eq!(list(&server).len(), 0, "let go when the command has ended");
 }
 
+#[test]
+fn a_lease_lasts_no_longer_than_the_server_gives_one() {
+    let server = Berthd::start_with(["--no-tcp", "--hold-ttl", "2s", "--max-hold-ttl", "2s"]);
+    server.berth(["hold", "-n", "1"]).answer();
+    assert_eq!(list(&server).len(), 1);
+    wait_for(&server, 0);
+    let refused = server.berth(["hold", "-n", "1", "--ttl", "30s"]).refusal(1);
+    assert!(refused.contains("at most 2s") && !refused.contains("expected a time"), "{refused}");
+}
+
 /// A server that is killed with the request in its hands, and started anew, makes the hold all the same.
 #[test]
 fn a_server_that_starts_anew_is_asked_again() {

@@ -52,12 +52,16 @@ fn path(folder: &Path, name: &str) -> String {
 
 /// A server that knows clients of the authority, and lets one of them hold CPUs.
 fn server(authority: &Authority) -> (Berthd, String) {
+    server_with(authority, &[])
+}
+
+fn server_with(authority: &Authority, flags: &[&str]) -> (Berthd, String) {
     authority.issue("node", &["127.0.0.1", "node7.example"]);
     authority.issue("agent", &[]);
     let (cert, key, ca) = (authority.file("node.pem"), authority.file("node.key"), authority.file("ca.pem"));
     let listen = ["--tcp", "127.0.0.1:0", "--allow-hold", "unix,cert:agent=1000"];
     let tls = ["--tls-cert", &cert, "--tls-key", &key, "--tls-client-ca", &ca];
-    let server = Berthd::start_with(listen.iter().chain(&tls));
+    let server = Berthd::start_with(listen.iter().chain(&tls).chain(flags));
     let address = format!("https://{}", server.tcp());
     (server, address)
 }
@@ -95,6 +99,23 @@ fn a_certificate_says_who_asks() {
     assert_ne!(nobody.status, 0, "{nobody:?}");
     let half = info(&address, &agent[..2]).refusal(2);
     assert!(half.contains("--tls-cert needs --tls-key"), "{half}");
+}
+
+/// Over a network a hold is a lease, which a server may give for less time than is asked for without being told.
+#[test]
+fn cpus_are_kept_by_leases_as_long_as_the_server_gives_them() {
+    let authority = Authority::new();
+    let (_server, address) = server_with(&authority, &["--hold-ttl", "1s", "--max-hold-ttl", "1s"]);
+    let (ca, cert, key) =
+        (authority.file("ca.pem"), authority.file("agent.pem"), authority.file("agent.key"));
+    let server = ["--server", &address, "--tls-ca", &ca, "--tls-cert", &cert, "--tls-key", &key];
+    let held = |command: &[&str]| berth(server.iter().chain(&["hold", "-n", "1"]).chain(command));
+    held(&[]).answer();
+    // Renewed twice at least, and there still when the command ends.
+    let renewed = held(&["--", "sh", "-c", "sleep 2.5; echo held"]);
+    assert_eq!((renewed.status, renewed.stdout.as_str()), (0, "held\n"));
+    // Of its own load a server may know nothing yet.
+    assert!(renewed.stderr.lines().all(|line| line.starts_with("warning: ")), "{}", renewed.stderr);
 }
 
 #[test]

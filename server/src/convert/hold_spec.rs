@@ -74,6 +74,7 @@ impl Spec {
             is_short("hold.labels", key, faults);
             is_short("hold.labels", value, faults);
         }
+        let is_given = spec.ttl.is_some();
         let given = spec.ttl.and_then(|ttl| ttl_from_wire("hold.ttl", ttl, limits.most, faults));
         let (owner, ttl, keep) = match spec.owner {
             None => {
@@ -82,7 +83,7 @@ impl Spec {
             }
             Some(owner) => {
                 let owner = owner_from_wire("hold.owner", owner, known, faults).unwrap_or(Owner::Lease);
-                if owner == Owner::Lease && given.is_none() && spec.claim.is_empty() {
+                if owner == Owner::Lease && !is_given && spec.claim.is_empty() {
                     faults.add("hold.ttl", "a lease has no owner to end with; expected a time, such as 60s");
                 }
                 (owner, given, true)
