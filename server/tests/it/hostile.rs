@@ -534,7 +534,12 @@ async fn an_ordinary_user() {
                         refused += 1;
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }
-                    _ => {}
+                    // Some are answered, and those that take too long are told so.
+                    Ok(answer) => {
+                        let prediction = answer.into_inner().prediction.unwrap();
+                        assert_eq!(prediction.cpus.len(), 2048);
+                    }
+                    Err(status) => assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}"),
                 }
                 if refused > 100 {
                     return;
