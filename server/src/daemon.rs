@@ -504,3 +504,31 @@ impl Ready {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A server that ends is a failure, however it ends, so that whoever started the daemon starts it anew.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_that_ends_is_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).into_os_string();
+        let args = ["berthd", "--config", "none", "--no-tcp", "--uds"].map(Into::into);
+        let rest = [path("berthd.sock"), "--state-dir".into(), path("state")];
+        let mut config = Config::try_from_args(args.into_iter().chain(rest)).unwrap();
+        // Its host is being read all the time.
+        config.program = folder.path().join("reader");
+        fs::write(&config.program, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        fs::set_permissions(&config.program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut daemon = Daemon::start(config).await.unwrap();
+        daemon.servers.spawn(async { Ok(()) });
+        assert!(matches!(daemon.failed().await, Err(Error::Ended)));
+        daemon.servers.spawn(async { panic!("on purpose") });
+        assert!(matches!(daemon.failed().await, Err(Error::Panicked(_))));
+        daemon.servers.shutdown().await;
+        assert!(matches!(daemon.failed().await, Err(Error::Ended)), "there is none left");
+        daemon.stop().await;
+    }
+}
