@@ -557,6 +557,9 @@ async fn an_ordinary_user() {
     }
     // What was refused was the attacker's own.
     assert!(attack.join_next().await.unwrap().is_ok());
-    attack.shutdown().await;
+    attack.abort_all();
+    while let Some(ended) = attack.join_next().await {
+        assert!(!ended.is_err_and(|error| error.is_panic()));
+    }
     stands(&mut running, &bystander).await;
 }
