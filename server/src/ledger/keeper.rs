@@ -18,7 +18,7 @@ use crate::{
 };
 use berth_model::{
     cpuset::CpuSet,
-    hold::{Book, Gone, Id, Moment, Part, Uid},
+    hold::{Book, Gone, Id, Moment, New},
     load::Load,
 };
 use std::{
@@ -124,8 +124,8 @@ impl Desk<'_> {
     /// # Errors
     ///
     /// If it has none.
-    pub(crate) fn has_room(&self, uid: Uid, parts: &[Part], answer: usize) -> Result<(), Failure> {
-        self.room.check(self.book, self.answers, uid, (parts, answer))
+    pub(crate) fn has_room(&self, new: &New, answer: usize) -> Result<(), Failure> {
+        self.room.check(self.book, self.answers, new, answer)
     }
 
     /// Writes with a new hold what was answered to the request for it.
@@ -407,7 +407,7 @@ mod tests {
         *,
     };
     use crate::config::{Config, Reloader};
-    use berth_model::hold::{Mode, New, Owner};
+    use berth_model::hold::{Mode, Owner, Part, Uid};
     use std::thread;
 
     /// One over the store of this folder, to which no machine is known.

@@ -3,7 +3,7 @@
 //! A file reaches about four times of this, since redb rounds up and writes pages anew: it can always be read whole.
 
 use crate::convert::Failure;
-use berth_model::hold::{Book, Id, Part, Uid};
+use berth_model::hold::{Book, Id, New, Owner, Part};
 use std::collections::BTreeMap;
 
 /// The most bytes that are kept for one user.
@@ -12,6 +12,8 @@ const OF_ONE: usize = 24 << 20;
 const OF_ALL: usize = 96 << 20;
 /// About what the count of one CPU takes where a hold is written.
 const COUNT: usize = 16;
+/// The most that a byte of a text takes there.
+const ESCAPED: usize = 6;
 
 /// The bytes of the answers that are kept.
 #[derive(Debug, Default)]
@@ -32,7 +34,7 @@ impl Room {
         }
     }
 
-    /// Goes on only if there is room for a hold of this user with these masks, and an answer of so many bytes.
+    /// Goes on only if there is room for a new hold, and an answer of so many bytes. `answers` wait to be written.
     ///
     /// # Errors
     ///
@@ -40,16 +42,19 @@ impl Room {
     pub(super) fn check(
         &self,
         book: &Book,
-        new: &[(Id, Vec<u8>)],
-        uid: Uid,
-        (parts, answer): (&[Part], usize),
+        answers: &[(Id, Vec<u8>)],
+        new: &New,
+        answer: usize,
     ) -> Result<(), Failure> {
-        let new: BTreeMap<Id, usize> = new.iter().map(|(id, answer)| (*id, answer.len())).collect();
-        let answered = |id| self.0.get(&id).or_else(|| new.get(&id)).copied().unwrap_or(0);
-        let more = bytes_of(parts) + answer;
+        let uid = new.uid;
+        let waiting: BTreeMap<Id, usize> = answers.iter().map(|(id, answer)| (*id, answer.len())).collect();
+        let answered = |id| self.0.get(&id).or_else(|| waiting.get(&id)).copied().unwrap_or(0);
+        let New { parts, owner, name, request_id, labels, .. } = new;
+        let more = bytes_of(parts, owner, [name, request_id], labels) + answer;
         let (mut own, mut all) = (more, more);
         for hold in book.changed_since(0) {
-            let bytes = bytes_of(&hold.parts) + answered(hold.id);
+            let texts = [&hold.name, &hold.request_id];
+            let bytes = bytes_of(&hold.parts, &hold.owner, texts, &hold.labels) + answered(hold.id);
             all += bytes;
             own += if hold.uid == uid { bytes } else { 0 };
         }
@@ -61,9 +66,12 @@ impl Room {
     }
 }
 
-/// About what the masks of a hold take.
-fn bytes_of(parts: &[Part]) -> usize {
-    parts.iter().map(|part| COUNT * (1 + part.counts().len())).sum()
+/// About the most that the masks and texts of a hold take.
+fn bytes_of(parts: &[Part], owner: &Owner, texts: [&String; 2], labels: &BTreeMap<String, String>) -> usize {
+    let cgroup = if let Owner::Cgroup(path) = owner { path.len() } else { 0 };
+    let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let texts = cgroup + labels + texts.iter().map(|text| text.len()).sum::<usize>();
+    ESCAPED * texts + parts.iter().map(|part| COUNT * (1 + part.counts().len())).sum::<usize>()
 }
 
 #[cfg(test)]
@@ -71,14 +79,14 @@ mod tests {
     use super::*;
     use berth_model::{
         cpuset::CpuSet,
-        hold::{Mode, Moment, New, Owner},
+        hold::{Mode, Moment, Uid},
     };
 
-    fn make(book: &mut Book, uid: Uid) -> Id {
+    fn new(uid: Uid) -> New {
         let (name, claim, labels, request_id) = Default::default();
         let parts = vec![Part::spread(&CpuSet::parse("0-7").unwrap(), 8)];
         let (owner, mode, ttl) = (Owner::Cgroup("/a".to_owned()), Mode::Shared, None);
-        let new = New {
+        New {
             uid,
             name,
             owner,
@@ -91,8 +99,27 @@ mod tests {
             before: 0,
             request_id,
             labels,
-        };
-        book.make(new, Moment::default()).unwrap().id
+        }
+    }
+
+    fn make(book: &mut Book, uid: Uid) -> Id {
+        book.make(new(uid), Moment::default()).unwrap().id
+    }
+
+    /// However many holds a user may have, their labels have an end too.
+    #[test]
+    fn labels_take_room() {
+        let (mut book, room) = (Book::default(), Room::default());
+        let labels = (0..16).map(|key| (format!("{key:0>256}"), "\u{1}".repeat(256))).collect();
+        let labelled = New { labels, ..new(Uid(1)) };
+        for _ in 0..1000 {
+            if room.check(&book, &[], &labelled, 0).is_ok() {
+                book.make(labelled.clone(), Moment::default()).unwrap();
+            }
+        }
+        let written: usize = book.living().map(|hold| super::super::store::write(hold).len()).sum();
+        assert!(written <= OF_ONE, "{written}");
+        assert!(room.check(&book, &[], &new(Uid(2)), 0).is_ok());
     }
 
     #[test]
@@ -100,7 +127,7 @@ mod tests {
         let (mut book, mut room) = (Book::default(), Room::default());
         let fill = |book: &mut Book, room: &mut Room, uid| {
             let mut filled = 0;
-            while room.check(book, &[], uid, (&[], 1 << 20)).is_ok() {
+            while room.check(book, &[], &new(uid), 1 << 20).is_ok() {
                 room.written(&[(make(book, uid), vec![0; 1 << 20])], &[]);
                 filled += 1;
             }
@@ -113,11 +140,11 @@ mod tests {
         // What waits to be written counts too, and what is forgotten no more.
         let ended = book.living().next().unwrap().id;
         book.release(ended, Moment::default()).unwrap();
-        assert!(room.check(&book, &[], Uid(1), (&[], 1 << 20)).is_err(), "it is kept for a while");
+        assert!(room.check(&book, &[], &new(Uid(1)), 1 << 20).is_err(), "it is kept for a while");
         book.forget(Moment::since_boot(std::time::Duration::from_secs(3600)));
         room.written(&[], &[ended]);
-        assert!(room.check(&book, &[], Uid(1), (&[], 1 << 20)).is_ok());
+        assert!(room.check(&book, &[], &new(Uid(1)), 1 << 20).is_ok());
         let next = make(&mut book, Uid(1));
-        assert!(room.check(&book, &[(next, vec![0; 1 << 20])], Uid(1), (&[], 1 << 20)).is_err());
+        assert!(room.check(&book, &[(next, vec![0; 1 << 20])], &new(Uid(1)), 1 << 20).is_err());
     }
 }

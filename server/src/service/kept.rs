@@ -90,8 +90,8 @@ pub(super) fn make(
     let asked = parts.iter().fold(CpuSet::new(), |all, part| all.union(part.cpus()));
     caller.check_quota(quotas, spec.uid, spec.mode, &asked, &desk.snapshot()?)?;
     let answer = (!spec.request_id.is_empty()).then(|| pack(request));
-    desk.has_room(spec.uid, &parts, answer.as_ref().map_or(0, Vec::len))?;
     let (now, new) = (desk.now, spec.with(parts, claim, before, foreign));
+    desk.has_room(&new, answer.as_ref().map_or(0, Vec::len))?;
     let made = desk.change()?.make(new, now);
     let hold = made.map_err(|error| failure(desk, error, spec, &asked, caller))?;
     if let Some(answer) = answer {
