@@ -77,8 +77,13 @@ pub fn threads(folder: &Path) -> Vec<u32> {
 
 /// The folders in one.
 fn below(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = entries(folder)?;
-    Ok(entries.into_iter().filter(|entry| entry.is_dir() && !entry.is_symlink()).collect())
+    let mut folders = Vec::new();
+    for entry in entries(folder)? {
+        if unless_gone(fs::symlink_metadata(&entry))?.is_some_and(|about| about.is_dir()) {
+            folders.push(entry);
+        }
+    }
+    Ok(folders)
 }
 
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
