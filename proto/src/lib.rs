@@ -39,6 +39,37 @@ pub mod v1 {
     tonic::include_proto!("berth.v1");
 }
 
+/// What a kubelet speaks, in packages of its own names: not part of Berth's contract, and not served by berthd.
+pub mod kubelet {
+    /// The package `v1beta1`: device plugins.
+    #[allow(
+        missing_docs,
+        missing_debug_implementations,
+        unreachable_pub,
+        clippy::all,
+        clippy::or_fun_call,
+        clippy::large_futures,
+        reason = "generated"
+    )]
+    pub mod device_plugin {
+        tonic::include_proto!("v1beta1");
+    }
+
+    /// The package `v1`: what pods have.
+    #[allow(
+        missing_docs,
+        missing_debug_implementations,
+        unreachable_pub,
+        clippy::all,
+        clippy::or_fun_call,
+        clippy::large_futures,
+        reason = "generated"
+    )]
+    pub mod pod_resources {
+        tonic::include_proto!("v1");
+    }
+}
+
 /// `berth.v1` and every file it imports, encoded as `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("berth.v1");
 

@@ -2,12 +2,22 @@
 
 use prost_reflect::DescriptorPool;
 
-use crate::{PACKAGE, pool, pool_of};
+use crate::{PACKAGE, foreign, pool, pool_of};
 
 #[test]
 fn every_element_has_a_comment() {
-    let bare = uncommented(&pool());
+    let bare = uncommented(&pool(), PACKAGE);
     assert!(bare.is_empty(), "no comment above: {}", bare.join(", "));
+}
+
+#[test]
+fn so_has_what_others_speak() {
+    for (file, package) in foreign::FILES {
+        let pool = foreign::pool(file);
+        assert!(pool.services().any(|service| service.package_name() == package), "{file} has no {package}");
+        let bare = uncommented(&pool, package);
+        assert!(bare.is_empty(), "no comment above: {}", bare.join(", "));
+    }
 }
 
 #[test]
@@ -26,21 +36,21 @@ fn an_element_without_a_comment_is_found() {
           enum Value { ZERO = 0; }
         }
     "#;
-    let bare = uncommented(&pool_of(sample));
+    let bare = uncommented(&pool_of(sample), PACKAGE);
     let expected = ["Said.Unsaid", "A", "A.unsaid", "A.left", "A.either", "A.ZERO"]
         .map(|name| format!("{PACKAGE}.{name}"));
     assert_eq!(bare, expected);
 }
 
 /// Full names of the elements that have no comment right above them, in the order of their kinds.
-fn uncommented(pool: &DescriptorPool) -> Vec<String> {
+fn uncommented(pool: &DescriptorPool, package: &str) -> Vec<String> {
     let mut bare = Vec::new();
     let mut check = |said: Option<&str>, name: &str| {
         if said.is_none_or(|text| text.trim().is_empty()) {
             bare.push(name.to_owned());
         }
     };
-    for file in pool.files().filter(|f| f.package_name() == PACKAGE) {
+    for file in pool.files().filter(|f| f.package_name() == package) {
         let descriptor = file.file_descriptor_proto();
         let locations = descriptor.source_code_info.as_ref().map_or(&[][..], |info| &info.location);
         let comment = |path: &[i32]| {

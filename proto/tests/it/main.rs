@@ -4,6 +4,7 @@
 
 mod comments;
 mod contract;
+mod foreign;
 mod json;
 mod names;
 mod reflection;
