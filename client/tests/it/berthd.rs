@@ -50,8 +50,16 @@ impl Berthd {
 
     /// A server that serves, on a unix socket and as its flags say.
     pub(crate) fn start_with(flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        Self::start_as(Path::to_owned, flags)
+    }
+
+    /// The same through a program that starts it.
+    pub(crate) fn start_as(
+        starter: impl FnOnce(&Path) -> PathBuf,
+        flags: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("there is room for a socket");
-        let child = Self::spawn(&folder, flags);
+        let child = Self::spawn(&starter(&PROGRAM), &folder, flags);
         let server = Self { child, folder };
         server.wait();
         server
@@ -59,9 +67,19 @@ impl Berthd {
 
     /// Kills it, and starts it anew on its unix socket alone. It does not serve yet.
     pub(crate) fn start_anew(&mut self) {
+        self.stop();
+        self.begin(["--no-tcp"]);
+    }
+
+    /// Kills it.
+    pub(crate) fn stop(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
-        self.child = Self::spawn(&self.folder, ["--no-tcp"]);
+    }
+
+    /// Starts it again where it was, as its flags say. It does not serve yet.
+    pub(crate) fn begin(&mut self, flags: impl IntoIterator<Item = impl AsRef<OsStr>>) {
+        self.child = Self::spawn(&PROGRAM, &self.folder, flags);
     }
 
     /// It keeps its connections, and answers nothing any more.
@@ -70,8 +88,8 @@ impl Berthd {
         assert!(Command::new("kill").args(["-STOP", &pid]).status().expect("kill runs").success());
     }
 
-    fn spawn(folder: &TempDir, flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Child {
-        Command::new(&*PROGRAM)
+    fn spawn(program: &Path, folder: &TempDir, flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Child {
+        Command::new(program)
             .arg("--uds")
             .arg(folder.path().join("berthd.sock"))
             .arg("--state-dir")

@@ -12,12 +12,12 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::cluster::open_to_all;
 use crate::berthd::Berthd;
+use crate::slurm::open_to_all;
 
 /// How the socket behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     /// As the berthd behind it.
     Good,
     /// Closes each connection at once.
@@ -34,19 +34,19 @@ pub(super) enum Manner {
 
 impl Manner {
     /// All in which no answer comes.
-    pub(super) const BAD: [Self; 5] =
+    pub(crate) const BAD: [Self; 5] =
         [Self::Closing, Self::Silent, Self::Slow, Self::Babbling, Self::Breaking];
 }
 
 /// The socket.
 #[derive(Debug)]
-pub(super) struct Front {
+pub(crate) struct Front {
     folder: TempDir,
     manner: Arc<Mutex<Manner>>,
 }
 
 impl Front {
-    pub(super) fn before(server: &Berthd) -> Self {
+    pub(crate) fn before(server: &Berthd) -> Self {
         let folder = tempfile::tempdir().expect("there is room for a socket");
         open_to_all(folder.path());
         let manner = Arc::new(Mutex::new(Manner::Good));
@@ -68,11 +68,11 @@ impl Front {
         self.folder.path().join("front.sock")
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("unix:{}", self.path().display())
     }
 
-    pub(super) fn behave(&self, manner: Manner) {
+    pub(crate) fn behave(&self, manner: Manner) {
         *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
     }
 }

@@ -6,6 +6,7 @@ mod away;
 mod berth;
 mod berthd;
 mod completions;
+mod front;
 mod help;
 mod here;
 mod holds;

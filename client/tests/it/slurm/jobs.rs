@@ -4,12 +4,15 @@ use std::{fs, thread, time::Duration};
 
 use super::{
     cluster::{Cluster, Setup, Task, USER, open_to_all, read_each, read_tasks, text},
-    front::{Front, Manner},
     two_cpus, unsafe_host,
 };
 use berth_model::{Cpu, CpuSet};
 
-use crate::{berth::machine, berthd::Berthd};
+use crate::{
+    berth::machine,
+    berthd::Berthd,
+    front::{Front, Manner},
+};
 
 fn affinities(tasks: &[Task]) -> Vec<&str> {
     tasks.iter().map(|task| task.affinity.as_str()).collect()
