@@ -16,6 +16,7 @@ mod error;
 mod exit;
 mod flags;
 mod json;
+mod kube;
 mod out;
 mod refusal;
 mod render;

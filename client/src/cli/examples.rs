@@ -138,6 +138,17 @@ Examples:
   berth slurm install --write /etc/slurm/berth       scripts; the lines for slurm.conf to stdout
   berth slurm install --opt-in                       only for jobs with BERTH=on";
 
+/// `berth kube --help`.
+pub(super) const KUBE: &str = "\
+Examples:
+  berth kube status      what works on this node, and what does not";
+
+/// `berth kube status --help`.
+pub(super) const KUBE_STATUS: &str = "\
+Examples:
+  berth kube status
+  berth kube status -o json | jq -e 'all(.facts[]; .ok)' >/dev/null || echo 'something does not work'";
+
 /// `berth info --help`.
 pub(super) const INFO: &str = "\
 Examples:

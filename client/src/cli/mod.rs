@@ -8,6 +8,7 @@ mod help;
 mod hold;
 mod host;
 mod kernel;
+mod kube;
 mod launch;
 mod load_text;
 mod scenario;
@@ -25,6 +26,7 @@ pub use explain::Explain;
 pub use hold::{Hold, Holds, Release, Renew};
 pub use host::{HostArgs, HostLoadArgs};
 pub use kernel::KernelArgs;
+pub use kube::{Kube, KubeStatus, KubeletArgs};
 pub use launch::LaunchArgs;
 pub use load_text::LoadText;
 pub use scenario::{Holders, Mark, ScenarioArgs};
@@ -176,6 +178,9 @@ pub enum Command {
     /// of their start and leave a job as Slurm has made it.
     #[command(subcommand, after_help = examples::SLURM)]
     Slurm(Slurm),
+    /// What runs on each node of a Kubernetes cluster
+    #[command(subcommand, after_help = examples::KUBE)]
+    Kube(Kube),
     /// Write a completion script for a shell to stdout
     #[command(after_help = examples::COMPLETIONS)]
     Completions {

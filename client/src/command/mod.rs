@@ -23,7 +23,7 @@ use crate::{
     address::Address,
     cli::{Command, KernelArgs, Output},
     connection::Connection,
-    json, out, slurm,
+    json, kube, out, slurm,
     text::Page,
 };
 
@@ -131,6 +131,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Holds(args) => holds::answer(args, asker).await,
         Command::Watch(args) => watch::answer(&args.what, asker).await,
         Command::Slurm(what) => slurm::answer(what, asker).await,
+        Command::Kube(what) => kube::answer(what, asker).await,
         Command::Completions { shell } => Ok(completions::answer(*shell)),
     }
 }

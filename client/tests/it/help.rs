@@ -25,6 +25,7 @@ fn each_command_explains_itself() {
         "holds",
         "watch",
         "slurm",
+        "kube",
         "info",
         "profiles",
         "completions",
@@ -33,6 +34,9 @@ fn each_command_explains_itself() {
     }
     for what in ["install", "prolog", "task-prolog", "epilog"] {
         insta::assert_snapshot!(format!("slurm_{what}"), help(&["slurm", what]));
+    }
+    for what in ["status"] {
+        insta::assert_snapshot!(format!("kube_{what}"), help(&["kube", what]));
     }
     for what in ["holds", "load", "topology"] {
         insta::assert_snapshot!(format!("watch_{what}"), help(&["watch", what]));
