@@ -141,7 +141,17 @@ Examples:
 /// `berth kube --help`.
 pub(super) const KUBE: &str = "\
 Examples:
-  berth kube status      what works on this node, and what does not";
+  berth kube device-plugin      runs on a node, until SIGTERM
+  berth kube status             what works on this node, and what does not";
+
+/// `berth kube device-plugin --help`.
+pub(super) const KUBE_DEVICE_PLUGIN: &str = "\
+Examples:
+  berth kube device-plugin --reserved 0-1     a device for each core, without CPUs 0 and 1
+  berth kube device-plugin --devices llc      a device for each last-level cache
+
+  In a pod, for four cores:
+    resources: {limits: {berth.dev/cpu: 4}}";
 
 /// `berth kube status --help`.
 pub(super) const KUBE_STATUS: &str = "\

@@ -26,7 +26,7 @@ pub use explain::Explain;
 pub use hold::{Hold, Holds, Release, Renew};
 pub use host::{HostArgs, HostLoadArgs};
 pub use kernel::KernelArgs;
-pub use kube::{Kube, KubeStatus, KubeletArgs};
+pub use kube::{DeviceKind, DevicePlugin, DeviceTopology, Kube, KubeStatus, KubeletArgs, Resource};
 pub use launch::LaunchArgs;
 pub use load_text::LoadText;
 pub use scenario::{Holders, Mark, ScenarioArgs};

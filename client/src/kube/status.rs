@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::kubelet;
+use super::{device_plugin, kubelet};
 use crate::{
     Error,
     cli::{KubeStatus, Output},
@@ -42,6 +42,7 @@ impl Fact {
 pub(super) async fn answer(args: &KubeStatus, asker: &Asker) -> Result<Answer, Error> {
     let mut facts = vec![berthd(asker).await];
     facts.extend(kubelet::facts(&args.kubelet, asker.connection.limit()).await);
+    facts.extend(device_plugin::facts(args, asker).await);
     let document = match asker.output {
         Output::Json => as_json(&facts)?,
         _ => table(&facts, asker.page),
@@ -63,8 +64,8 @@ async fn berthd(asker: &Asker) -> Fact {
             Fact::bad("berthd", "starting: it has not read this host's topology yet")
         }
         Ok(info) => {
-            let flaws = info.degraded.iter().map(|flaw| format!("; {}", flaw.message));
-            let said = format!("serving: version {} at {}", info.version, connection.address());
+            let flaws = info.degraded.iter().map(|flaw| format!(" {}", flaw.message));
+            let said = format!("serving: version {} at {}.", info.version, connection.address());
             Fact::good("berthd", said + &flaws.collect::<String>())
         }
         Err(error) => Fact::bad("berthd", error.to_string()),

@@ -106,7 +106,8 @@ impl Berthd {
             .expect("berthd starts")
     }
 
-    fn wait(&self) {
+    /// Waits until it serves.
+    pub(crate) fn wait(&self) {
         let start = Instant::now();
         while self.berth(["info"]).status != 0 || !self.folder.path().join("ready.json").exists() {
             assert!(start.elapsed() < PATIENCE, "berthd does not serve: {:?}", self.berth(["info"]));

@@ -11,6 +11,7 @@ mod help;
 mod here;
 mod holds;
 mod keep;
+mod kube;
 mod readme;
 mod refusals;
 mod slurm;
