@@ -25,7 +25,18 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         Some(name) => name,
     };
     let target = folder.parent().expect("the folder of a profile lies in the target folder");
-    let built = Command::new(env!("CARGO"))
+    let mut cargo = Command::new(env!("CARGO"));
+    // What this test was run with is not what its programs were built with: some build scripts look at it, and crates would
+    // be built anew each time.
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            cargo.env_remove(name);
+        }
+    }
+    let built = cargo
         .args(["build", "--quiet", "--package", "berthd", "--profile", profile, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -34,6 +45,11 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     assert!(built.success(), "berthd does not build");
     folder.join("berthd")
 });
+
+/// The program.
+pub(crate) fn program() -> &'static Path {
+    &PROGRAM
+}
 
 /// A running server with a socket of its own. It ends with its owner.
 #[derive(Debug)]
@@ -122,10 +138,19 @@ impl Berthd {
 
     /// Its TCP address, such as `127.0.0.1:43210`.
     pub(crate) fn tcp(&self) -> String {
+        self.listens("tcp")
+    }
+
+    /// The address of its admin listener.
+    pub(crate) fn admin(&self) -> String {
+        self.listens("admin")
+    }
+
+    fn listens(&self, what: &str) -> String {
         let ready =
             fs::read_to_string(self.folder.path().join("ready.json")).expect("it serves, and has said so");
         let ready: serde_json::Value = serde_json::from_str(&ready).expect("one JSON document");
-        ready["tcp"].as_str().expect("it listens on TCP").to_owned()
+        ready[what].as_str().expect("it listens there").to_owned()
     }
 
     /// Its address as it is typed.
