@@ -159,6 +159,13 @@ Examples:
   berth kube status
   berth kube status -o json | jq -e 'all(.facts[]; .ok)' >/dev/null || echo 'something does not work'";
 
+/// `berth health --help`.
+pub(super) const HEALTH: &str = "\
+Examples:
+  berth health
+  berth health berth.v1.HoldService
+  until berth health --timeout 1s >/dev/null 2>&1; do sleep 1; done";
+
 /// `berth info --help`.
 pub(super) const INFO: &str = "\
 Examples:

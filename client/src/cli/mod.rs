@@ -166,6 +166,14 @@ pub enum Command {
     Holds(Holds),
     /// Follow holds, load or topology: one line for each event
     Watch(Watch),
+    /// Show whether the server serves; ends with 0 only if it does, for probes and scripts
+    ///
+    /// Everyone who can connect is answered, however busy the server is.
+    #[command(after_help = examples::HEALTH)]
+    Health {
+        /// One of its services, such as berth.v1.HoldService, which serves if holds are kept
+        service: Option<String>,
+    },
     /// Show versions, kernel and limits of the server; ends with 0 only if it can answer questions
     #[command(after_help = examples::INFO)]
     Info,

@@ -3,6 +3,7 @@
 mod advise;
 mod completions;
 mod explain;
+mod health;
 mod hold;
 mod holds;
 mod info;
@@ -122,6 +123,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Load(args) => load::answer(args, asker).await,
         Command::Predict(args) => predict::answer(args, asker).await,
         Command::Advise(args) => advise::answer(args, asker).await,
+        Command::Health { service } => health::answer(service.as_deref(), asker).await,
         Command::Info => info::answer(asker).await,
         Command::Profiles(args) => profiles::answer(args, asker).await,
         Command::Explain(args) => explain::answer(args, asker).await,

@@ -16,6 +16,7 @@ fn nobody_listens_at_the_socket() {
     let address = format!("unix:{}", socket.display());
     for command in [
         &["info"][..],
+        &["health"],
         &["topology"],
         &["load"],
         &["predict", "-n", "1"],

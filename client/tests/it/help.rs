@@ -26,6 +26,7 @@ fn each_command_explains_itself() {
         "watch",
         "slurm",
         "kube",
+        "health",
         "info",
         "profiles",
         "completions",

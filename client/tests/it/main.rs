@@ -7,6 +7,7 @@ mod berth;
 mod berthd;
 mod completions;
 mod front;
+mod health;
 mod help;
 mod here;
 mod holds;
