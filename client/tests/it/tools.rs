@@ -1,0 +1,21 @@
+//! Programs of others that tests ask Berth with or hold it against; `scripts/tools.sh` gets them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Where they are kept, below the target folder.
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools").join("bin")
+}
+
+/// One of them. None, and said so, if it has not been got: `make test` does not go that far without.
+pub(crate) fn tool(name: &str) -> Option<Command> {
+    let program = folder().join(name);
+    if !program.exists() {
+        eprintln!("skipped: there is no {}; scripts/tools.sh gets it", program.display());
+        return None;
+    }
+    Some(Command::new(program))
+}
