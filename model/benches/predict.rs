@@ -18,7 +18,7 @@ use berth_model::{
     load::Load,
     predict::{Burst, Host, Markable, Symmetry, place},
     profile::Profile,
-    topology::{Shape, Topology},
+    topology::{NodeDescription, Shape, Topology},
 };
 use machines::{turin, zen3};
 use std::{hint::black_box, time::Instant};
@@ -44,20 +44,75 @@ fn main() {
     pair(
         "176 tasks on 0-175 of 640 CPUs",
         ("predict", || place(host.host(), &burst).len()),
-        ("advise with proof", || host.advise(&mask, 176, Policy::Auto)),
+        ("advise with proof", || host.advise(&mask, 176, Policy::Auto, Smt::Avoid)),
     );
     let (small, every) = (Bench::new(zen3(1), "v6.12"), cpus("0-255"));
     let eight = Burst::forks(&every, 8, Cpu::from(0));
     pair(
         "8 tasks on 256 CPUs",
         ("predict", || place(small.host(), &eight).len()),
-        ("advise with proof", || small.advise(&every, 8, Policy::Spread)),
+        ("advise with proof", || small.advise(&every, 8, Policy::Spread, Smt::Avoid)),
     );
+    advice(&host, &small);
     pair(
         "domains of a host, one profile",
         ("640 CPUs", || Domains::build(&host.topology, &host.profile).of(Cpu::from(0)).len()),
         ("10,240 CPUs", || Domains::build(&wide.topology, &wide.profile).of(Cpu::from(0)).len()),
     );
+}
+
+/// The best placement and its proof, beside a prediction of the same tasks.
+fn advice(turin: &Bench, small: &Bench) {
+    let large = Bench::new(
+        Shape { packages: 8, nodes: 8, llcs: 2, cores: 8, threads: 2, ..Shape::default() }
+            .topology()
+            .unwrap(),
+        "v6.12",
+    );
+    let mut busy = Bench::new(zen3(1), "v6.12");
+    for number in (0..256u16).step_by(3) {
+        busy.load.add(Cpu::from(number), 1);
+    }
+    let hosts = [
+        ("8 tasks on 256 CPUs", small, 8),
+        ("8 tasks on 256 CPUs, a third of them busy", &busy, 8),
+        ("176 tasks on 640 CPUs", turin, 176),
+        ("256 tasks on 2048 CPUs in 64 nodes", &large, 256),
+    ];
+    for (what, host, tasks) in hosts {
+        let every = host.topology.online();
+        let burst = Burst::forks(every, tasks, Cpu::from(0));
+        for policy in [Policy::Auto, Policy::Spread, Policy::Compact] {
+            for smt in [Smt::Avoid, Smt::Share] {
+                pair(
+                    &format!("{what}, {policy:?}, {smt:?}"),
+                    ("predict", || place(host.host(), &burst).len()),
+                    ("advise with proof", || host.advise(every, tasks, policy, smt)),
+                );
+            }
+        }
+    }
+    let two = Shape { packages: 2, cores: 32, threads: 2, ..Shape::default() };
+    let (few, many) = (Bench::new(two.topology().unwrap(), "v6.12"), Bench::new(memory_only(two), "v6.12"));
+    for policy in [Policy::Auto, Policy::Spread, Policy::Compact] {
+        pair(
+            &format!("40 tasks, {policy:?}"),
+            ("2 nodes", || few.advise(few.topology.online(), 40, policy, Smt::Avoid)),
+            ("34 nodes of which 2 have CPUs", || many.advise(many.topology.online(), 40, policy, Smt::Avoid)),
+        );
+    }
+}
+
+/// The same host with 32 nodes more that have memory only.
+fn memory_only(shape: Shape) -> Topology {
+    let mut host = shape.describe();
+    let rows = host.distances.as_mut().unwrap();
+    for id in 2..34 {
+        rows.iter_mut().for_each(|row| row.push(20));
+        rows.push((0..=id).map(|to| if to == id { 10 } else { 20 }).collect());
+        host.nodes.push(NodeDescription { id, memory: Some(1 << 34) });
+    }
+    Topology::try_new(host).unwrap()
 }
 
 /// Turin, sixteen times over: 10,240 CPUs in 320 nodes would be no machine, so nodes hold more.
@@ -95,7 +150,7 @@ impl Bench {
         oracle::Oracle::new(&self.topology, &self.domains, &self.profile, &self.load)
     }
 
-    fn advise(&self, allowed: &CpuSet, tasks: u32, policy: Policy) -> usize {
+    fn advise(&self, allowed: &CpuSet, tasks: u32, policy: Policy, smt: Smt) -> usize {
         let kernel = Kernel { profile: &self.profile, domains: &self.domains, symmetry: &self.symmetry };
         let advice = advise(&Request {
             topology: &self.topology,
@@ -105,8 +160,9 @@ impl Bench {
             allowed,
             asked: true,
             tasks,
+            cpus_per_task: 1,
             policy,
-            smt: Smt::Avoid,
+            smt,
             launch: Launch::default(),
             can_apply: &[Form::Mask, Form::Split, Form::PerTask],
             single_cpus: false,

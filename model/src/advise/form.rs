@@ -2,8 +2,10 @@
 
 use super::{
     Error, Objective, Policy, Proof, Request, Smt,
+    entries::entries,
     launched::Launched,
     objective::Judge,
+    optimum::Found,
     placement::Wish,
     proof::{Outcome, Prover},
     tree::split,
@@ -34,7 +36,7 @@ pub struct Part {
     pub cpus: CpuSet,
     /// How many tasks.
     pub tasks: u32,
-    /// Where the policy wants them, ascending.
+    /// Where the policy wants them, ascending: for each task as many as it has CPUs.
     pub placed: Vec<Cpu>,
     /// This is the mask that the caller named, under which the parent may run outside it.
     pub as_asked: bool,
@@ -68,6 +70,8 @@ pub struct Advice {
     pub objective: Objective,
     /// Whether no placement has a smaller vector, or for AUTO a smaller first component. If not, one may have.
     pub optimal: bool,
+    /// If one may have, the least that the sum of distances can be, where that is known.
+    pub bound: Option<u64>,
     /// The profile under which [`Advice::with`] was found: the first under which the allowed CPUs as one mask pile up,
     /// else the likeliest.
     pub judged_by: &'static str,
@@ -91,13 +95,16 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         counted: request.allowed,
         allowed: &room,
         tasks: request.tasks,
+        cpus_per_task: request.cpus_per_task,
         smt: request.smt,
         origin: request.launch.origin,
     };
     let judge = judge(request);
-    let placed = wish.placed(request.policy);
-    // AUTO is content with any run that does not pile up; the other policies hold the kernel to their shape.
-    let any_shape = request.policy == Policy::Auto && request.smt != Smt::FullCores;
+    let Found { places: placed, optimal, bound } = wish.placed(request.policy);
+    // AUTO is content with any run that does not pile up; the other policies hold the kernel to their shape. Tasks with
+    // several CPUs are held to it by their entries.
+    let any_shape =
+        request.policy == Policy::Auto && request.smt != Smt::FullCores || request.cpus_per_task > 1;
     let held_to = (!any_shape).then_some(&judge);
     let prover = Prover {
         topology: request.topology,
@@ -154,7 +161,8 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         proof.margin = prover.margin(&parts, held_to);
     }
     Ok(Advice {
-        optimal: wish.is_optimal(request.policy),
+        optimal,
+        bound,
         form,
         parts,
         proof,
@@ -167,15 +175,16 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
 }
 
 fn judge<'a>(request: &Request<'a>) -> Judge<'a> {
-    let Request { topology, load, allowed, policy, smt, .. } = *request;
-    Judge { topology, load, allowed, policy, smt }
+    let Request { topology, load, allowed, policy, smt, cpus_per_task, .. } = *request;
+    Judge { topology, load, allowed, policy, smt, cpus_per_task }
 }
 
 /// Without the launcher's CPU, if that is known and costs nothing: a task put there would share it while it runs.
 fn without_launcher(request: &Request<'_>, free: &CpuSet) -> CpuSet {
     let launcher =
         request.launch.origin.filter(|_| matches!(request.launch.parent, Parent::Waits | Parent::Runs));
-    let best = |cpus: &CpuSet| best_fullest(cpus.iter().map(|cpu| request.load.taken(cpu)), request.tasks);
+    let wanted = request.tasks.saturating_mul(request.cpus_per_task);
+    let best = |cpus: &CpuSet| best_fullest(cpus.iter().map(|cpu| request.load.taken(cpu)), wanted);
     let others = launcher.map_or_else(CpuSet::new, |cpu| free.difference(&cpu.into()));
     if !others.is_empty() && best(&others) == best(free) { others } else { free.clone() }
 }
@@ -205,6 +214,47 @@ const MAX_PARTS: usize = 256;
 /// The forms that the caller can apply, widest first.
 fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Vec<Part>)> {
     let applies = |form: Form| request.can_apply.is_empty() || request.can_apply.contains(&form);
+    let mut forms = if request.cpus_per_task > 1 {
+        own_cpus(request, placed, applies).into_iter().collect()
+    } else {
+        wide_forms(request, placed, whole, applies)
+    };
+    // Nothing of what the caller can apply is to be had as such: the mask as it is, whatever it is called.
+    if forms.is_empty() {
+        forms.extend(request.can_apply.first().map(|&form| (form, whole.to_vec())));
+    }
+    forms
+}
+
+/// The widest form under which tasks with several CPUs have them for themselves; if the caller can apply none, one mask.
+fn own_cpus(
+    request: &Request<'_>,
+    placed: &[Cpu],
+    applies: impl Fn(Form) -> bool,
+) -> Option<(Form, Vec<Part>)> {
+    let part = |tasks: u32, placed: Vec<Cpu>| Part {
+        cpus: placed.iter().copied().collect(),
+        tasks,
+        placed,
+        as_asked: false,
+    };
+    let own = || entries(request.topology, placed, request.cpus_per_task);
+    let own = || own().into_iter().map(|placed| part(1, placed)).collect();
+    match request.tasks {
+        1 if applies(Form::Mask) => Some((Form::Mask, own())),
+        _ if applies(Form::PerTask) => Some((Form::PerTask, own())),
+        tasks if applies(Form::Split) && tasks as usize <= MAX_PARTS => Some((Form::Split, own())),
+        tasks if applies(Form::Mask) => Some((Form::Mask, vec![part(tasks, placed.to_vec())])),
+        _ => None,
+    }
+}
+
+fn wide_forms(
+    request: &Request<'_>,
+    placed: &[Cpu],
+    whole: &[Part],
+    applies: impl Fn(Form) -> bool,
+) -> Vec<(Form, Vec<Part>)> {
     let mut forms = Vec::new();
     let as_asked = if request.asked { Form::Mask } else { Form::None };
     if !request.kept && applies(as_asked) {
@@ -241,10 +291,6 @@ fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Ve
     }
     if applies(Form::PerTask) {
         forms.push((Form::PerTask, placed.iter().map(|&cpu| one_mask(&[cpu], CpuSet::from(cpu))).collect()));
-    }
-    // Nothing of what the caller can apply is to be had as such: the mask as it is, whatever it is called.
-    if forms.is_empty() {
-        forms.extend(request.can_apply.first().map(|&form| (form, whole.to_vec())));
     }
     forms
 }

@@ -1,8 +1,10 @@
 //! Where to put tasks: a placement by policy, and the widest form of it that is proven.
 
+mod entries;
 mod form;
 mod launched;
 mod objective;
+mod optimum;
 mod placement;
 mod proof;
 mod tree;
@@ -130,6 +132,9 @@ pub struct Request<'a> {
     pub asked: bool,
     /// How many tasks; at least one.
     pub tasks: u32,
+    /// How many CPUs each of them gets; at least one. Several are kept in one LLC if one can hold them, else in one node,
+    /// else in one package, and no CPU belongs to two tasks unless there are too few.
+    pub cpus_per_task: u32,
     /// How they lie towards each other.
     pub policy: Policy,
     /// What to do with the threads of one core.

@@ -32,6 +32,7 @@ pub(super) struct Judge<'a> {
     pub(super) allowed: &'a CpuSet,
     pub(super) policy: Policy,
     pub(super) smt: Smt,
+    pub(super) cpus_per_task: u32,
 }
 
 impl Judge<'_> {
@@ -51,13 +52,17 @@ impl Judge<'_> {
 
     /// The components that a kernel can be held to: all but those that only tell equal choices apart.
     pub(super) fn shape(&self, places: &[Cpu]) -> Vec<Component> {
-        let mut shape = vec![
-            component(
-                "tasks per CPU",
-                self.counts(places, self.topology.cpu_limit(), |cpu| Some(cpu.index())),
-            ),
-            component("cores shared against the wish", vec![self.cores_shared(places)]),
-        ];
+        let per_cpu = self.counts(places, self.topology.cpu_limit(), |cpu| Some(cpu.index()));
+        let mut shape = vec![component("tasks per CPU", per_cpu)];
+        if self.cpus_per_task > 1 {
+            let broken = |level: Level| vec![self.broken(level, places)];
+            shape.extend([
+                component("CPUs of tasks over several LLCs", broken(Level::Llc)),
+                component("CPUs of tasks over several NUMA nodes", broken(Level::Node)),
+                component("CPUs of tasks over several packages", broken(Level::Package)),
+            ]);
+        }
+        shape.push(component("cores shared against the wish", vec![self.cores_shared(places)]));
         let per = |level: Level| {
             self.counts(places, self.topology.units(level).len(), |cpu| self.topology.unit_of(level, cpu))
         };
@@ -77,7 +82,7 @@ impl Judge<'_> {
                 component("packages used", used(Level::Package)),
                 component("NUMA nodes used", used(Level::Node)),
                 component("LLCs used", used(Level::Llc)),
-                component("distance between the nodes of all pairs", vec![self.distance(places)]),
+                component("distance between all pairs, both ways", vec![self.distance(places)]),
                 component("free CPUs left in the LLCs used", vec![self.left_over(places)]),
             ]),
         }
@@ -143,16 +148,26 @@ impl Judge<'_> {
         }
     }
 
+    /// CPUs of tasks of which a unit of the level holds a part only.
+    fn broken(&self, level: Level, places: &[Cpu]) -> u64 {
+        let mut inside: BTreeMap<usize, u64> = BTreeMap::new();
+        for unit in places.iter().filter_map(|&cpu| self.topology.unit_of(level, cpu)) {
+            *inside.entry(unit).or_default() += 1;
+        }
+        inside.values().map(|cpus| cpus % u64::from(self.cpus_per_task)).sum()
+    }
+
+    /// Both ways, since they may differ.
     fn distance(&self, places: &[Cpu]) -> u64 {
         let mut per_node: BTreeMap<usize, u64> = BTreeMap::new();
         for unit in places.iter().filter_map(|&cpu| self.topology.unit_of(Level::Node, cpu)) {
             *per_node.entry(self.topology.cpu_nodes()[unit]).or_default() += 1;
         }
         let pairs = per_node.iter().flat_map(|a| per_node.iter().map(move |b| (a, b)));
-        let sum: u64 = pairs.map(|((&a, m), (&b, n))| m * n * u64::from(self.topology.distance(a, b))).sum();
-        // A task is no pair with itself, and each pair was met twice.
-        let own: u64 = per_node.iter().map(|(&a, n)| n * u64::from(self.topology.distance(a, a))).sum();
-        (sum - own) / 2
+        // A task is no pair with itself.
+        let pairs = pairs
+            .map(|((&a, m), (&b, n))| m * (n - u64::from(a == b)) * u64::from(self.topology.distance(a, b)));
+        pairs.sum()
     }
 
     fn left_over(&self, places: &[Cpu]) -> u64 {

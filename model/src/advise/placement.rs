@@ -2,7 +2,8 @@
 
 use super::{
     Policy, Smt,
-    tree::{Halves, Tree, split},
+    optimum::{Found, Goal},
+    tree::{Tree, split},
 };
 use crate::{
     cpuset::{Cpu, CpuSet},
@@ -25,37 +26,49 @@ pub(super) struct Wish<'a> {
     pub(super) counted: &'a CpuSet,
     pub(super) allowed: &'a CpuSet,
     pub(super) tasks: u32,
+    pub(super) cpus_per_task: u32,
     pub(super) smt: Smt,
     /// Where the parent is, if that is known.
     pub(super) origin: Option<Cpu>,
 }
 
 impl Wish<'_> {
-    /// The CPU of each task, ascending. No CPU holds more tasks than the best possible placement would give it.
-    pub(super) fn placed(&self, policy: Policy) -> Vec<Cpu> {
-        let mut places = match policy {
-            Policy::Auto => self.as_the_kernel_should(),
-            Policy::Spread => self.apart(self.tasks),
-            Policy::Compact => self.together(),
+    /// The CPUs of the tasks, ascending. None holds more tasks than the best possible placement would give it. AUTO
+    /// promises no more than that; of the others no placement has a smaller vector where [`Found::optimal`] says so.
+    ///
+    /// AUTO with several CPUs per task has nothing of the kernel to go by: tasks are then put apart, each on CPUs that are
+    /// close together.
+    pub(super) fn placed(&self, policy: Policy) -> Found {
+        let places = match policy {
+            Policy::Auto if self.cpus_per_task == 1 => self.as_the_kernel_should(),
+            Policy::Spread if self.is_simple() => self.apart(self.tasks),
+            _ => return self.best(policy),
         };
-        places.sort_unstable();
-        places
+        let mut found = Found { places, optimal: true, bound: None };
+        found.places.sort_unstable();
+        found
     }
 
-    /// Whether no placement is known to have a smaller vector. AUTO promises the first component alone, and always
-    /// reaches it. COMPACT takes the best branch at each step, which is best in all where branches are alike: on idle,
-    /// whole, regular hosts. Elsewhere a lesser component may be missed.
-    ///
-    /// Each component that SPREAD counts is a sum of convex functions of the tasks in units that lie inside each other or
-    /// apart; adding a task at a time where the vector grows least is best for these (laminar convex functions are
-    /// M♮-convex). The exceptions are left out: units that cross, and cores of which a second task costs less than the
-    /// first.
-    pub(super) fn is_optimal(&self, policy: Policy) -> bool {
-        match policy {
-            Policy::Auto => true,
-            Policy::Spread => self.units_nest() && self.sharing_is_convex(),
-            Policy::Compact => self.smt == Smt::Avoid && self.is_idle_and_whole() && self.is_regular(),
-        }
+    fn best(&self, policy: Policy) -> Found {
+        let goal = Goal {
+            topology: self.topology,
+            load: self.load,
+            counted: self.counted,
+            open: self.allowed,
+            cpus: self.tasks.saturating_mul(self.cpus_per_task),
+            per_task: self.cpus_per_task,
+            policy: if policy == Policy::Auto { Policy::Spread } else { policy },
+            smt: self.smt,
+        };
+        goal.reach()
+    }
+
+    /// Whether SPREAD may put down a task at a time where the vector grows least. Each component that it counts is a sum
+    /// of convex functions of the tasks in units that lie inside each other or apart; that is best for these (laminar
+    /// convex functions are M♮-convex). The exceptions are left out: units that cross, and cores of which a second task
+    /// costs less than the first.
+    fn is_simple(&self) -> bool {
+        self.cpus_per_task == 1 && self.sharing_is_convex() && self.units_nest()
     }
 
     /// Each core is in one LLC, each LLC in one node, each node in one package.
@@ -75,58 +88,10 @@ impl Wish<'_> {
         self.smt != Smt::Share && pairs && (idle >= self.tasks as usize || idle == self.allowed.len())
     }
 
-    fn is_idle_and_whole(&self) -> bool {
-        let idle = |cpu: Cpu| self.load.taken(cpu) == 0 && self.load.of(cpu).utilisation.unwrap_or(0.0) < 0.1;
-        self.allowed == self.topology.online() && self.allowed.iter().all(idle)
-    }
-
-    /// Every package has as many nodes, every node as many LLCs, every LLC as many cores and every core as many
-    /// threads, each inside the next wider, and distances tell packages apart and nothing else.
-    fn is_regular(&self) -> bool {
-        let levels = [Level::Package, Level::Node, Level::Llc, Level::Core];
-        let same_size = |level: Level| {
-            let mut sizes = self.topology.units(level).iter().map(|unit| unit.cpus.len());
-            let first = sizes.next();
-            sizes.all(|size| Some(size) == first)
-        };
-        let nodes = self.topology.cpu_nodes();
-        let package = |node: usize| {
-            let first = self.topology.nodes()[node].cpus.first();
-            first.and_then(|cpu| self.topology.unit_of(Level::Package, cpu))
-        };
-        let mut by_relation: BTreeMap<(bool, bool), u32> = BTreeMap::new();
-        let pairs = nodes.iter().flat_map(|&a| nodes.iter().map(move |&b| (a, b)));
-        let uniform = pairs.into_iter().all(|(a, b)| {
-            let distance = self.topology.distance(a, b);
-            *by_relation.entry((a == b, package(a) == package(b))).or_insert(distance) == distance
-        });
-        levels.into_iter().all(same_size) && self.units_nest() && uniform
-    }
-
-    fn tree(&self, halves: Halves) -> Tree {
-        Tree::new(self.topology, self.load, (self.counted, self.allowed), self.smt, halves)
-    }
-
     /// As far apart as possible, in the order in which CPUs are taken.
     fn apart(&self, tasks: u32) -> Vec<Cpu> {
-        let mut tree = self.tree(Halves::Nested);
+        let mut tree = Tree::new(self.topology, self.load, (self.counted, self.allowed), self.smt);
         (0..tasks).map_while(|_| tree.put_apart()).collect()
-    }
-
-    /// As close together as possible.
-    fn together(&self) -> Vec<Cpu> {
-        let mut tree = self.tree(Halves::Flat);
-        let mut places = Vec::new();
-        let mut left = self.tasks;
-        while left > 0 {
-            let taken = tree.put_together(left);
-            if taken.is_empty() {
-                break;
-            }
-            left = left.saturating_sub(u32::try_from(taken.len()).unwrap_or(left));
-            places.extend(taken);
-        }
-        places
     }
 
     /// What the newest kernel would choose if it judged groups by their allowed CPUs alone; equally idle CPUs are

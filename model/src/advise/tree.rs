@@ -1,5 +1,5 @@
-//! The allowed CPUs as a tree of packages, NUMA nodes, LLCs and cores, with the tasks on each branch: what SPREAD and
-//! COMPACT walk.
+//! The allowed CPUs as a tree of packages, NUMA nodes, LLCs and cores, with the tasks on each branch: what SPREAD walks
+//! where a task at a time is best.
 
 use super::Smt;
 use crate::{
@@ -8,15 +8,6 @@ use crate::{
     topology::{Level, Topology},
 };
 use std::cmp::{Ordering, Reverse};
-
-/// How a node's LLCs hang below it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Halves {
-    /// In halves, quarters and so on, in topology order: hardware has levels that it does not report.
-    Nested,
-    /// All side by side.
-    Flat,
-}
 
 /// What a CPU costs before any shape counts: tasks already on it, and then whether taking it goes against the `smt`
 /// wish: a core more that is shared, or a core more that is used. Lower is better.
@@ -43,10 +34,8 @@ struct Branch {
     busy_outside: u32,
     /// Whether the job has a task on the branch.
     ours: bool,
-    /// The best tier of its CPUs, and how many slots it has there: CPUs that can be taken without making each other
-    /// worse.
+    /// The best tier of its CPUs.
     tier: Tier,
-    slots: u32,
     /// The least used of its CPUs of that tier, by measured utilisation in tenths, then by number.
     pick: (u8, Option<Cpu>),
 }
@@ -82,7 +71,6 @@ impl Tree {
         load: &Load,
         (allowed, open): (&CpuSet, &CpuSet),
         smt: Smt,
-        halves: Halves,
     ) -> Self {
         let mut tree = Self { branches: Vec::new(), smt };
         let host = tree.add(0, None, 0);
@@ -93,7 +81,7 @@ impl Tree {
                 let node_branch = tree.add(package_branch, None, 0);
                 tree.branches[node_branch].component = Some(NODE);
                 let llcs = split(topology, Level::Llc, &node);
-                tree.add_llcs((node_branch, NODE), topology, load, &llcs, halves);
+                tree.add_llcs((node_branch, NODE), topology, load, &llcs);
             }
         }
         for branch in (0..tree.branches.len()).rev() {
@@ -119,7 +107,6 @@ impl Tree {
             busy_outside: 0,
             ours: false,
             tier: NOTHING,
-            slots: 0,
             pick: NO_PICK,
         };
         self.branches.push(branch);
@@ -135,15 +122,15 @@ impl Tree {
         topology: &Topology,
         load: &Load,
         llcs: &[CpuSet],
-        halves: Halves,
     ) {
-        if halves == Halves::Nested && llcs.len() > 1 {
+        // Hardware has levels that it does not report: LLCs hang below their node in halves, quarters and so on.
+        if llcs.len() > 1 {
             let (first, second) = llcs.split_at(llcs.len() / 2);
             for half in [first, second] {
                 let branch = self.add(above, None, 0);
                 // The halves of two are LLCs.
                 self.branches[branch].component = (llcs.len() > 2).then_some(component + 1);
-                self.add_llcs((branch, component + 1), topology, load, half, halves);
+                self.add_llcs((branch, component + 1), topology, load, half);
             }
             return;
         }
@@ -164,19 +151,14 @@ impl Tree {
 
     /// Sums a branch up from its children.
     fn refresh(&mut self, index: usize) {
-        let mut branch = Branch {
-            tier: NOTHING,
-            slots: 0,
-            pick: NO_PICK,
-            next: None,
-            ..self.branches[index].clone_head()
-        };
+        let mut branch =
+            Branch { tier: NOTHING, pick: NO_PICK, next: None, ..self.branches[index].clone_head() };
         if branch.cpu.is_some() {
             let tip = &self.branches[index];
             (branch.tasks, branch.ours, branch.busy) = (tip.tasks, tip.ours, u32::from(tip.tasks > 0));
             branch.pick = tip.pick;
             if !tip.is_closed {
-                (branch.tier, branch.slots) = ((tip.tasks, false), 1);
+                branch.tier = (tip.tasks, false);
             }
         }
         for &at in &self.branches[index].children {
@@ -185,14 +167,13 @@ impl Tree {
             branch.busy += child.busy;
             branch.ours |= child.ours;
             if child.tier < branch.tier {
-                (branch.tier, branch.slots, branch.pick, branch.next) = (child.tier, 0, NO_PICK, None);
+                (branch.tier, branch.pick, branch.next) = (child.tier, NO_PICK, None);
             }
             if child.tier == branch.tier {
                 let is_less_crowded = |than: usize| self.by_crowd(at, than) == Ordering::Less;
                 if branch.next.is_none_or(is_less_crowded) {
                     branch.next = Some(at);
                 }
-                branch.slots += child.slots;
                 branch.pick = branch.pick.min(child.pick);
             }
         }
@@ -206,19 +187,14 @@ impl Tree {
 
     /// What the next task on a core costs.
     fn judge_core(&self, core: &mut Branch) {
-        let (costs, free_of_cost) = match self.smt {
-            Smt::Share => (!core.ours, core.ours),
+        core.tier.1 = match self.smt {
+            Smt::Share => !core.ours,
             Smt::Avoid | Smt::FullCores => {
                 let is_shared = core.busy > 1;
                 let would_be = core.busy + u32::from(core.tier.0 == 0) > 1;
-                (would_be && !(core.ours && is_shared), core.ours && is_shared)
+                would_be && !(core.ours && is_shared)
             }
         };
-        core.tier.1 = costs;
-        // One task may change what the next costs.
-        if !free_of_cost {
-            core.slots = core.slots.min(1);
-        }
     }
 
     /// Puts one more task on a tip.
@@ -258,65 +234,6 @@ impl Tree {
         };
         let pick = |from: usize| self.ways_down(from).last().map(|tip| self.branches[tip].pick);
         added(a).cmp(added(b)).then_with(|| pick(a).cmp(&pick(b)))
-    }
-
-    /// Whether a child has a slot of the branch's best tier. Below a core only the CPU's own tasks count.
-    fn leads_to(&self, branch: usize, child: usize, tier: Tier) -> bool {
-        let child = &self.branches[child];
-        if self.branches[branch].is_core { child.tier.0 == tier.0 } else { child.tier == tier }
-    }
-
-    /// Puts up to `count` tasks on slots of the best tier, close together: into the tightest branch that holds them
-    /// all, else into as few branches as possible. Where taking a slot goes against the wish, what is left may cost
-    /// less afterwards: then one task at a time.
-    pub(super) fn put_together(&mut self, count: u32) -> Vec<Cpu> {
-        let Branch { tier, slots, .. } = self.branches[0];
-        let mut tips = Vec::new();
-        self.choose_together(0, count.min(slots), tier, &mut tips);
-        if tier.1 {
-            tips.truncate(1);
-        }
-        for &tip in &tips {
-            self.put(tip);
-        }
-        tips.into_iter().filter_map(|tip| self.branches[tip].cpu).collect()
-    }
-
-    fn choose_together(&self, at: usize, count: u32, tier: Tier, tips: &mut Vec<usize>) {
-        if count == 0 {
-            return;
-        }
-        if self.branches[at].cpu.is_some() {
-            tips.push(at);
-            return;
-        }
-        let slots = |child: usize| self.branches[child].slots;
-        let mut open: Vec<usize> = self.branches[at]
-            .children
-            .iter()
-            .copied()
-            .filter(|&child| self.leads_to(at, child, tier))
-            .collect();
-        // Below an LLC no shape counts. Above, the largest first; of equal ones the least used, then the lowest.
-        let size = |child: usize| if self.has_shape(child) { slots(child) } else { 0 };
-        open.sort_by_key(|&child| (Reverse(size(child)), self.branches[child].pick));
-        let mut left = count;
-        while left > 0 && !open.is_empty() {
-            // The last one that holds what is left is the tightest; if none does, the largest is filled.
-            let fits = open.partition_point(|&child| size(child) >= left);
-            let tightest = fits.checked_sub(1).map(|last| size(open[last]));
-            let pick = tightest.map_or(0, |tightest| open.partition_point(|&child| size(child) > tightest));
-            let child = open.remove(pick);
-            let take = left.min(slots(child));
-            self.choose_together(child, take, tier, tips);
-            left -= take;
-        }
-    }
-
-    /// Whether a branch is one that policies count: neither a core nor a CPU.
-    fn has_shape(&self, index: usize) -> bool {
-        let branch = &self.branches[index];
-        !branch.is_core && branch.cpu.is_none()
     }
 }
 

@@ -17,6 +17,7 @@ use berth_model::{
 pub(crate) struct Question<'a> {
     pub(crate) allowed: Option<&'a CpuSet>,
     pub(crate) tasks: u32,
+    pub(crate) cpus_per_task: u32,
     pub(crate) policy: Policy,
     pub(crate) smt: Smt,
     pub(crate) launch: Launch<'a>,
@@ -30,6 +31,7 @@ impl Question<'_> {
         Self {
             allowed: None,
             tasks,
+            cpus_per_task: 1,
             policy: Policy::Auto,
             smt: Smt::Avoid,
             launch: Launch::default(),
@@ -50,6 +52,7 @@ impl Question<'_> {
             allowed: self.allowed.unwrap_or_else(|| bench.topology.online()),
             asked: self.allowed.is_some(),
             tasks: self.tasks,
+            cpus_per_task: self.cpus_per_task,
             policy: self.policy,
             smt: self.smt,
             launch: self.launch,
