@@ -124,6 +124,9 @@ pub enum Error {
     /// A form of output that the command has no answer in.
     #[error("--output list: only `advise`, `hold`, `holds` and `topology` have CPUs to list")]
     NoList,
+    /// The advice has no words in the format asked for.
+    #[error("--format: the advice cannot be written so: {0}")]
+    NoSuchWords(String),
     /// The answer does not fit the contract that this command was built with.
     #[error("the answer cannot be written as JSON: {0}")]
     Json(String),
@@ -158,7 +161,7 @@ impl Error {
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
                 Exit::NoAnswer
             }
-            Self::NothingHeld { .. } => Exit::Refused,
+            Self::NothingHeld { .. } | Self::NoSuchWords(_) => Exit::Refused,
             Self::NotHeld(_) | Self::NotBound { .. } => Exit::NotRun,
             Self::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             Self::NotStarted { .. } => Exit::NotStarted,

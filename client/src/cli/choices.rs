@@ -99,3 +99,56 @@ impl From<Launch> for v1::launch::Value {
         }
     }
 }
+
+/// A launcher's way to write CPUs down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// OMP_PLACES and OMP_PROC_BIND
+    Omp,
+    /// GOMP_CPU_AFFINITY
+    Gomp,
+    /// taskset and a cpulist
+    Taskset,
+    /// taskset and a hex mask
+    TasksetHex,
+    /// numactl with CPUs and memory nodes
+    Numactl,
+    /// srun's --cpu-bind, in Slurm's own numbering (--slurm-cpus)
+    Slurm,
+    /// A rankfile of Open MPI
+    OpenmpiRankfile,
+    /// Settings of a systemd service
+    Systemd,
+    /// Files of a cgroup
+    Cpuset,
+    /// Options of docker run
+    Docker,
+}
+
+impl Format {
+    /// The forms that such a launcher can apply, and whether entries of it are single CPUs.
+    pub(crate) fn applies(self) -> (&'static [Form], bool) {
+        match self {
+            Self::Omp | Self::Gomp => (&[Form::PerTask], true),
+            Self::Slurm | Self::OpenmpiRankfile => (&[], false),
+            _ => (&[Form::Mask], false),
+        }
+    }
+}
+
+impl From<Format> for v1::format::Value {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Omp => Self::Omp,
+            Format::Gomp => Self::Gomp,
+            Format::Taskset => Self::TasksetList,
+            Format::TasksetHex => Self::TasksetHex,
+            Format::Numactl => Self::Numactl,
+            Format::Slurm => Self::SlurmCpuBind,
+            Format::OpenmpiRankfile => Self::OpenmpiRankfile,
+            Format::Systemd => Self::Systemd,
+            Format::Cpuset => Self::Cgroup,
+            Format::Docker => Self::Docker,
+        }
+    }
+}

@@ -21,7 +21,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-pub use choices::{Form, Launch, Policy, Smt};
+pub use choices::{Form, Format, Launch, Policy, Smt};
 pub use explain::Explain;
 pub use hold::{Hold, Holds, Release, Renew};
 pub use host::{HostArgs, HostLoadArgs};
@@ -265,11 +265,23 @@ pub struct Advise {
     /// What to do with the hardware threads of one core
     #[arg(long, value_enum, ignore_case = true, default_value_t, help_heading = WISHES)]
     pub smt: Smt,
+    /// CPUs for each task, in one LLC if one can hold them, else in one NUMA node, else in one package
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = WISHES)]
+    pub cpus_per_task: u32,
     /// The forms that the launcher can apply; several with commas. Default: all
     ///
     /// With `per-task` alone each task gets a single CPU, even where a wider entry is proven.
     #[arg(long, value_enum, value_delimiter = ',', help_heading = WISHES)]
     pub form: Vec<Form>,
+    /// Print the advice as a launcher takes it, and nothing else
+    ///
+    /// Unless `--form` says otherwise, it is for the forms that the launcher can apply: single CPUs with omp and gomp, one
+    /// mask with the others; ranks of slurm and openmpi-rankfile may have any. Prints nothing where it is best not to bind.
+    #[arg(long, value_enum, conflicts_with_all = ["explain", "trace"], help_heading = ANSWER)]
+    pub format: Option<Format>,
+    /// With `--format slurm`: this host's CPUs in the order in which Slurm numbers them, such as 0,4,1,5
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', requires = "format", help_heading = ANSWER)]
+    pub slurm_cpus: Vec<u32>,
     /// The kernel.
     #[command(flatten)]
     pub kernel: KernelArgs,

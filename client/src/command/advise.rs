@@ -1,13 +1,14 @@
 //! `berth advise`.
 
 use berth_proto::v1::{
-    AdviseRequest, form, launch, placement_service_client::PlacementServiceClient, policy, proof, smt,
+    AdviseRequest, AdviseResponse, Formatted, form, format, launch,
+    placement_service_client::PlacementServiceClient, policy, proof, smt,
 };
 
 use super::{Answer, Asker, several_kernels, view};
 use crate::{
     Error, Exit,
-    cli::{Advise, Form},
+    cli::{Advise, Form, Output},
     connection::MAX_ANSWER,
     render::{self, Question},
 };
@@ -23,12 +24,15 @@ pub(super) async fn answer(args: &Advise, asker: &Asker) -> Result<Answer, Error
     let question = Question::new(&args.launch, &args.kernel, &args.host, &args.load)
         .under(&args.scenario)
         .with_policy(args.policy);
-    let document = asker.document_or_list(
-        "AdviseResponse",
-        &response,
-        |response, page| render::advise(&question, response, page),
-        render::lists,
-    )?;
+    let document = match args.format {
+        Some(_) if asker.output == Output::Table => pasted(&response)?,
+        _ => asker.document_or_list(
+            "AdviseResponse",
+            &response,
+            |response, page| render::advise(&question, response, page),
+            render::lists,
+        )?,
+    };
     let proof = response.advice.as_ref().and_then(|advice| advice.proof.as_ref());
     let exit = match proof.map_or(proof::Result::NotProven, |proof| proof.result()) {
         _ if !args.check => Exit::Answered,
@@ -41,8 +45,23 @@ pub(super) async fn answer(args: &Advise, asker: &Asker) -> Result<Answer, Error
     Ok(Answer { exit, ..Answer::of_server(document, warnings) })
 }
 
+/// The texts to paste, one after the other; empty where it is best not to bind.
+fn pasted(response: &AdviseResponse) -> Result<String, Error> {
+    let unbound = response.advice.as_ref().is_some_and(|advice| advice.form() == form::Value::None);
+    let text = |formatted: &Formatted| match (&formatted.text, &formatted.because) {
+        (text, _) if !text.is_empty() => Ok(format!("{text}\n")),
+        _ if unbound => Ok(String::new()),
+        (_, because) => Err(Error::NoSuchWords(because.clone())),
+    };
+    response.formatted.iter().map(text).collect()
+}
+
 fn request(args: &Advise) -> Result<AdviseRequest, Error> {
     let tasks = &args.launch;
+    let (forms, single) = match args.format.filter(|_| args.form.is_empty()) {
+        Some(format) => format.applies(),
+        None => (&args.form[..], args.form == [Form::PerTask]),
+    };
     Ok(AdviseRequest {
         tasks: tasks.tasks,
         allowed: tasks.cpus.clone().unwrap_or_default(),
@@ -52,8 +71,11 @@ fn request(args: &Advise) -> Result<AdviseRequest, Error> {
         host: args.host.read(Some(&args.load))?,
         kernel: args.kernel.message(),
         smt: smt::Value::from(args.smt).into(),
-        can_apply: args.form.iter().map(|&form| form::Value::from(form).into()).collect(),
-        single_cpus: !args.form.is_empty() && args.form.iter().all(|form| *form == Form::PerTask),
+        cpus_per_task: args.cpus_per_task,
+        can_apply: forms.iter().map(|&form| form::Value::from(form).into()).collect(),
+        single_cpus: single,
+        formats: args.format.map(|format| format::Value::from(format).into()).into_iter().collect(),
+        slurm_cpus: args.slurm_cpus.clone(),
         launch: launch::Value::from(tasks.launch).into(),
         scenario: args.scenario.message(),
         view: view(args.explain),

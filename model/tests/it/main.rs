@@ -12,6 +12,7 @@ mod corpora;
 mod docs;
 mod domains;
 mod explain;
+mod formats;
 mod holders;
 mod holds;
 mod hwloc;

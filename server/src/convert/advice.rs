@@ -39,7 +39,7 @@ impl Frame<'_> {
                 None => Vec::new(),
             },
             proof: Some(self.proof(&advice.proof, &advice.parts)),
-            objective: full.then(|| Self::objective(&advice.objective, advice.optimal)),
+            objective: full.then(|| Self::objective(&advice.objective, advice.optimal, advice.bound)),
             groups: Vec::new(),
         }
     }
@@ -87,7 +87,8 @@ impl Frame<'_> {
             } else {
                 (String::new(), String::new())
             };
-            let inside = tasks.zip(&part.placed).filter(|(task, _)| wanted.contains(task));
+            let each = part.placed.len() / (part.tasks as usize).max(1);
+            let inside = tasks.zip(part.placed.chunks(each.max(1))).filter(|(task, _)| wanted.contains(task));
             entries.extend(inside.map(|(task, placed)| v1::TaskEntry {
                 task,
                 cpus: cpus.clone(),
@@ -95,7 +96,7 @@ impl Frame<'_> {
                 part: of_parts.then_some(index),
                 group: 0,
                 instance: 0,
-                placed: if self.question.full { placed.to_string() } else { String::new() },
+                placed: if self.question.full { cpulist(placed) } else { String::new() },
             }));
         }
         entries
@@ -159,12 +160,12 @@ impl Frame<'_> {
         }
     }
 
-    fn objective(objective: &Objective, optimal: bool) -> v1::Objective {
+    fn objective(objective: &Objective, optimal: bool, bound: Option<u64>) -> v1::Objective {
         let components = objective.components.iter().map(|component| v1::ObjectiveComponent {
             name: component.name.to_owned(),
             values: component.values.clone(),
         });
-        v1::Objective { components: components.collect(), optimal, bound: Vec::new() }
+        v1::Objective { components: components.collect(), optimal, bound: bound.into_iter().collect() }
     }
 
     pub(crate) fn attempt(&self, attempt: &Attempt) -> v1::Attempt {
@@ -191,7 +192,7 @@ impl Frame<'_> {
             policy: self::policy(policy).into(),
             form: form(advice.form).into(),
             parts: self.parts(&advice.parts),
-            objective: Some(Self::objective(judged, false)),
+            objective: Some(Self::objective(judged, false, None)),
             loses_at: Some(count(loses_at)),
             because: format!("{}: {} is more than {}.", lost.name, shown(&lost.values), shown(&best.values)),
         })
@@ -237,6 +238,10 @@ pub(crate) fn again(mut plain: v1::AdviseResponse, only_task: Option<u32>, full:
         });
     }
     plain
+}
+
+fn cpulist(cpus: &[Cpu]) -> String {
+    cpus.iter().copied().collect::<CpuSet>().to_string()
 }
 
 /// The first numbers of a component.

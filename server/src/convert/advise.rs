@@ -1,14 +1,16 @@
 //! What is asked of `Advise`, from the wire.
 
 use super::{
-    Failure, Faults, Warnings, cpus, host,
+    Failure, Faults, Warnings, cpus,
+    format::Formats,
+    host,
     predict::{self, known_enum},
     unserved::Unserved,
 };
 use crate::{service::Caller, snapshot::Snapshot};
 use berth_model::{
     advise::{Form, Launch, Policy, Smt},
-    cpuset::{Cpu, CpuSet},
+    cpuset::{Cpu, CpuSet, MAX_CPUS},
     predict::Markable,
 };
 use berth_proto::v1::{self, form, launch, policy, scenario, smt, view};
@@ -20,6 +22,7 @@ const MAX_FORMS: usize = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     tasks: u32,
+    cpus_per_task: u32,
     allowed: Option<CpuSet>,
     policy: Policy,
     smt: Smt,
@@ -29,12 +32,14 @@ pub(crate) struct Asked {
     only_task: Option<u32>,
     full: bool,
     trace: bool,
+    formats: Formats,
 }
 
 /// The same question about a host.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) tasks: u32,
+    pub(crate) cpus_per_task: u32,
     /// Online CPUs, at least one.
     pub(crate) allowed: CpuSet,
     /// Whether the request names them.
@@ -51,6 +56,7 @@ pub(crate) struct Question {
     pub(crate) trace: bool,
     /// The CPUs are kept for the tasks.
     pub(crate) kept: bool,
+    pub(crate) formats: Formats,
 }
 
 impl Question {
@@ -78,6 +84,11 @@ impl Question {
     pub(crate) fn traced(&self) -> Option<CpuSet> {
         let only = || self.only_task.and_then(Cpu::try_new).map(CpuSet::from);
         self.trace.then(|| only().unwrap_or_else(|| CpuSet::first_n(self.tasks)))
+    }
+
+    /// How many CPUs the tasks are to have, all together.
+    pub(crate) fn cpus(&self) -> u32 {
+        self.tasks.saturating_mul(self.cpus_per_task)
     }
 
     /// How the tasks are started, as the model has it.
@@ -108,7 +119,6 @@ impl Question {
 /// If a field is set that is not served yet.
 pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     let mut fields = Unserved::default();
-    fields.field("cpus_per_task above 1", request.cpus_per_task > 1);
     fields.field("within", request.within.is_some());
     fields.field("near", request.near.is_some());
     fields.field("memory", request.memory.is_some());
@@ -118,8 +128,6 @@ pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     fields.field("cpu_quota", request.cpu_quota != 0.0);
     fields.field("must_include", !request.must_include.is_empty());
     fields.field("groups", !request.groups.is_empty());
-    fields.field("formats", !request.formats.is_empty());
-    fields.field("slurm_cpus", !request.slurm_cpus.is_empty());
     fields.field("launch FORK_EXEC", request.launch() == launch::Value::ForkExec);
     if let Some(scenario) = &request.scenario {
         // A proof tries what it can itself; only `Predict` takes these circumstances for given.
@@ -145,6 +153,7 @@ pub(crate) fn from_wire(request: &v1::AdviseRequest, faults: &mut Faults) -> Ask
     }
     Asked {
         tasks,
+        cpus_per_task: cpus_per_task(request.cpus_per_task, tasks, faults),
         allowed: cpus::set("allowed", &request.allowed, faults),
         policy: match request.policy() {
             policy::Value::Auto => Policy::Auto,
@@ -168,7 +177,17 @@ pub(crate) fn from_wire(request: &v1::AdviseRequest, faults: &mut Faults) -> Ask
         only_task: request.only_task,
         full: request.view() == view::Value::Full,
         trace: request.trace,
+        formats: Formats::from_wire(&request.formats, &request.slurm_cpus, faults),
     }
+}
+
+fn cpus_per_task(each: u32, tasks: u32, faults: &mut Faults) -> u32 {
+    let each = each.max(1);
+    if each.checked_mul(tasks).is_none_or(|cpus| cpus > MAX_CPUS && each > 1) {
+        let most = MAX_CPUS / tasks.clamp(1, MAX_CPUS);
+        faults.add("cpus_per_task", format!("{tasks} tasks of {each} CPUs; expected at most {most} each"));
+    }
+    each
 }
 
 fn can_apply(forms: &[i32], faults: &mut Faults) -> Vec<Form> {
@@ -200,7 +219,7 @@ fn can_apply(forms: &[i32], faults: &mut Faults) -> Vec<Form> {
 impl Asked {
     /// Whether it is answered soon, by how much is asked.
     pub(crate) fn is_short(&self, tasks: u32) -> bool {
-        self.tasks <= tasks && !self.full && !self.trace
+        self.tasks.saturating_mul(self.cpus_per_task) <= tasks && !self.full && !self.trace
     }
 
     /// Which task's entry is wanted alone, and whether all is to be told.
@@ -222,6 +241,7 @@ impl Asked {
         predict::are_groups(&self.launch.marked, snapshot, faults);
         Ok(Question {
             tasks: self.tasks,
+            cpus_per_task: self.cpus_per_task,
             allowed,
             asked,
             policy: self.policy,
@@ -233,6 +253,7 @@ impl Asked {
             full: self.full,
             trace: self.trace,
             kept: false,
+            formats: self.formats,
         })
     }
 }

@@ -89,11 +89,12 @@ pub(crate) fn online(
 }
 
 /// Fewer CPUs than tasks: some of them share one, however well they are placed.
-pub(crate) fn warn_of_few(tasks: u32, allowed: &CpuSet, warnings: &mut Warnings) {
+pub(crate) fn warn_of_few(tasks: u32, each: u32, allowed: &CpuSet, warnings: &mut Warnings) {
     let cpus = super::count(allowed.len());
-    if tasks > cpus {
-        let each = if cpus == 1 { "CPU" } else { "CPUs" };
-        let said = format!("{tasks} tasks have {cpus} {each}: some share one, wherever they are put.");
+    if tasks.saturating_mul(each) > cpus {
+        let have = if cpus == 1 { "CPU" } else { "CPUs" };
+        let of = if each > 1 { format!(" of {each} CPUs") } else { String::new() };
+        let said = format!("{tasks} tasks{of} have {cpus} {have}: some share one, wherever they are put.");
         warnings.add("FEWER_CPUS_THAN_TASKS", said);
     }
 }

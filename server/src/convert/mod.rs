@@ -7,6 +7,7 @@ pub(crate) mod balancing;
 pub(crate) mod cpus;
 pub(crate) mod explain;
 pub(crate) mod faults;
+pub(crate) mod format;
 pub(crate) mod hold;
 pub(crate) mod hold_failure;
 pub(crate) mod hold_spec;

@@ -38,8 +38,7 @@ async fn fields_of_predict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_advise() {
     let served = Served::start(&[]).await;
-    let set: [(&str, Change<v1::AdviseRequest>); 15] = [
-        ("cpus_per_task above 1", |r| r.cpus_per_task = 2),
+    let set: [(&str, Change<v1::AdviseRequest>); 12] = [
         ("within", |r| r.within = Some(v1::Within::default())),
         ("near", |r| r.near = Some(v1::Near::default())),
         ("memory", |r| r.memory = Some(v1::Memory::default())),
@@ -49,8 +48,6 @@ async fn fields_of_advise() {
         ("cpu_quota", |r| r.cpu_quota = 2.5),
         ("must_include", |r| r.must_include = "0".to_owned()),
         ("groups", |r| r.groups.push(v1::TaskGroup::default())),
-        ("formats", |r| r.push_formats(v1::format::Value::Omp)),
-        ("slurm_cpus", |r| r.slurm_cpus.push(0)),
         ("launch FORK_EXEC", |r| r.set_launch(v1::launch::Value::ForkExec)),
         ("scenario.preferred_node", |r| {
             r.scenario = Some(v1::Scenario { preferred_node: Some(0), ..Default::default() })

@@ -86,8 +86,8 @@ pub(super) fn answer_all(
         mode = keeping.mode;
     }
     question.allowed =
-        kept::open_to(mode, &question.allowed, question.tasks, snapshot, may_see, &mut warnings)?;
-    cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
+        kept::open_to(mode, &question.allowed, question.cpus(), snapshot, may_see, &mut warnings)?;
+    cpus::warn_of_few(question.tasks, question.cpus_per_task, &question.allowed, &mut warnings);
     snapshot::warn(snapshot, &question.allowed, &mut warnings);
     let repeatable = keeping.is_some_and(|keeping| keeping.repeatable);
     let mut answered = answer(snapshot, &question, repeatable, stop)?;
@@ -125,6 +125,7 @@ fn answer(
         allowed: &question.allowed,
         asked: question.asked,
         tasks: question.tasks,
+        cpus_per_task: question.cpus_per_task,
         policy: question.policy,
         smt: question.smt,
         launch: question.launch(),
@@ -157,7 +158,7 @@ fn answer(
     let told = |question: &Question| {
         let frame = Frame { question, scene, covered, valid_for: &rests_on };
         let mut warnings = Warnings::default();
-        warn_of_advice(&given, question.policy, covered, &mut warnings);
+        warn_of_advice(&given, covered, &mut warnings);
         if question.full && Frame::is_long(&given) {
             let said =
                 "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
@@ -185,7 +186,7 @@ fn answer(
             attempts,
             reasons: reasons(&given, question, covered),
             runners_up: if question.full { runners_up(&request, &given, &frame) } else { Vec::new() },
-            formatted: Vec::new(),
+            formatted: question.formats.of(&given, &machine.topology),
             hold: None,
             allowed: question.allowed.to_string(),
             profile: Some(kernel::to_wire(&machine.choice)),
@@ -255,7 +256,7 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
     }
 }
 
-fn warn_of_advice(advice: &Advice, policy: Policy, covered: bool, warnings: &mut Warnings) {
+fn warn_of_advice(advice: &Advice, covered: bool, warnings: &mut Warnings) {
     let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
     if !advice.proof.is_safe() || (!covered && needs_model) {
         let said = match advice.proof.outcome {
@@ -267,14 +268,7 @@ fn warn_of_advice(advice: &Advice, policy: Policy, covered: bool, warnings: &mut
         warnings.add("NOT_PROVEN", said);
     }
     if !advice.optimal {
-        let said = match policy {
-            Policy::Spread => {
-                "Where caches cross NUMA nodes, or busy cores are to be shared, not every placement is tried: a better one may exist."
-            }
-            _ => {
-                "Where a host is not regular, idle and allowed as a whole, not every placement is tried: a better one may exist."
-            }
-        };
+        let said = "Where caches cross NUMA nodes, NUMA distances are those of no hierarchy, or a host is very large, not every placement is tried: a better one may exist.";
         warnings.add("MAY_NOT_BE_OPTIMAL", said);
     }
 }

@@ -40,7 +40,7 @@ impl Context {
         let question = question?;
         expected.is_met(&subject.snapshot)?;
         subject.modelled()?;
-        cpus::warn_of_few(question.tasks, &question.allowed, &mut warnings);
+        cpus::warn_of_few(question.tasks, 1, &question.allowed, &mut warnings);
         snapshot::warn(&subject.snapshot, &question.allowed, &mut warnings);
 
         let is_small = question.tasks <= SHORT && !question.full && question.trace.is_none();
