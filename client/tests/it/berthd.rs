@@ -46,6 +46,11 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     folder.join("berthd")
 });
 
+/// The program.
+pub(crate) fn program() -> &'static Path {
+    &PROGRAM
+}
+
 /// A running server with a socket of its own. It ends with its owner.
 #[derive(Debug)]
 pub(crate) struct Berthd {
@@ -133,10 +138,19 @@ impl Berthd {
 
     /// Its TCP address, such as `127.0.0.1:43210`.
     pub(crate) fn tcp(&self) -> String {
+        self.listens("tcp")
+    }
+
+    /// The address of its admin listener.
+    pub(crate) fn admin(&self) -> String {
+        self.listens("admin")
+    }
+
+    fn listens(&self, what: &str) -> String {
         let ready =
             fs::read_to_string(self.folder.path().join("ready.json")).expect("it serves, and has said so");
         let ready: serde_json::Value = serde_json::from_str(&ready).expect("one JSON document");
-        ready["tcp"].as_str().expect("it listens on TCP").to_owned()
+        ready[what].as_str().expect("it listens there").to_owned()
     }
 
     /// Its address as it is typed.

@@ -5,6 +5,7 @@
 mod away;
 mod berth;
 mod berthd;
+mod chart;
 mod completions;
 mod front;
 mod grpcurl;

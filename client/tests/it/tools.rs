@@ -19,3 +19,12 @@ pub(crate) fn tool(name: &str) -> Option<Command> {
     }
     Some(Command::new(program))
 }
+
+/// What a program said, if it ended well.
+#[track_caller]
+pub(crate) fn said(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}{error}", output.status);
+    out.into_owned()
+}
