@@ -8,7 +8,7 @@ use prost_types::FileDescriptorSet;
 /// Where the package `berth.v1` lies.
 const PACKAGE: &str = "berth/v1";
 /// Where the packages of others lie, which Berth speaks with and does not serve.
-const FOREIGN: [&str; 1] = ["kubelet"];
+const FOREIGN: [&str; 2] = ["kubelet", "nri"];
 
 /// Imported by the error details that `tonic_types` carries, whose own descriptor set leaves it out.
 const ALSO_REFLECTED: &str = "google/protobuf/any.proto";

@@ -70,6 +70,24 @@ pub mod kubelet {
     }
 }
 
+/// What a container runtime and its plugins say to each other, the Node Resource Interface: no part of Berth's contract either.
+#[allow(
+    missing_docs,
+    missing_debug_implementations,
+    unreachable_pub,
+    clippy::all,
+    clippy::or_fun_call,
+    reason = "generated"
+)]
+pub mod nri {
+    tonic::include_proto!("nri.pkg.api.v1alpha1");
+
+    /// What stands around each of these messages.
+    pub mod ttrpc {
+        tonic::include_proto!("ttrpc");
+    }
+}
+
 /// `berth.v1` and every file it imports, encoded as `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("berth.v1");
 

@@ -14,7 +14,10 @@ fn every_element_has_a_comment() {
 fn so_has_what_others_speak() {
     for (file, package) in foreign::FILES {
         let pool = foreign::pool(file);
-        assert!(pool.services().any(|service| service.package_name() == package), "{file} has no {package}");
+        assert!(
+            pool.all_messages().any(|message| message.package_name() == package),
+            "{file} has no {package}"
+        );
         let bare = uncommented(&pool, package);
         assert!(bare.is_empty(), "no comment above: {}", bare.join(", "));
     }

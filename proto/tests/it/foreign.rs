@@ -13,8 +13,12 @@ use prost::Message as _;
 use prost_reflect::DescriptorPool;
 
 /// Files of others' packages, and the packages.
-pub(crate) const FILES: [(&str, &str); 2] =
-    [("kubelet/device_plugin.proto", "v1beta1"), ("kubelet/pod_resources.proto", "v1")];
+pub(crate) const FILES: [(&str, &str); 4] = [
+    ("kubelet/device_plugin.proto", "v1beta1"),
+    ("kubelet/pod_resources.proto", "v1"),
+    ("nri/nri.proto", "nri.pkg.api.v1alpha1"),
+    ("nri/ttrpc.proto", "ttrpc"),
+];
 
 /// The descriptors of one of the files.
 pub(crate) fn pool(file: &str) -> DescriptorPool {
