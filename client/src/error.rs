@@ -121,6 +121,16 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// Nobody can listen at an address.
+    #[error("{flag}: cannot listen at {address}: {source}")]
+    NotListening {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The address.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A form of output that the command has no answer in.
     #[error("--output list: only `advise`, `hold`, `holds` and `topology` have CPUs to list")]
     NoList,
@@ -157,6 +167,7 @@ impl Error {
             | Self::TlsFile { .. }
             | Self::PathUnusable { .. }
             | Self::NotWritten { .. }
+            | Self::NotListening { .. }
             | Self::NoList => Exit::Usage,
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
                 Exit::NoAnswer

@@ -153,6 +153,15 @@ Examples:
   In a pod, for four cores:
     resources: {limits: {berth.dev/cpu: 4}}";
 
+/// `berth kube nri --help`.
+pub(super) const KUBE_NRI: &str = "\
+Examples:
+  berth kube nri --metrics 127.0.0.1:9117
+  berth kube status                    whether it may write cpusets here, and how many it has written
+
+  In a pod's manifest:
+    metadata: {annotations: {berth.dev/policy: spread, berth.dev/tasks.main: \"8\"}}";
+
 /// `berth kube status --help`.
 pub(super) const KUBE_STATUS: &str = "\
 Examples:

@@ -5,7 +5,11 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 use berth_model::CpuSet;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Policy, examples, time};
+use super::{
+    Policy, examples,
+    kube_nri::{KubeNri, NriNode},
+    time,
+};
 
 /// Heading of flags that say where the kubelet is.
 const KUBELET: &str = "The kubelet";
@@ -30,6 +34,17 @@ pub enum Kube {
     /// Show how kubelet, device plugin and berthd of this node stand to each other
     #[command(after_help = examples::KUBE_STATUS)]
     Status(KubeStatus),
+    /// Write cpusets of containers: a plugin of the container runtime, by its Node Resource Interface (NRI)
+    ///
+    /// A container whose pod has the annotation berth.dev/policy (auto, spread, compact or off), or whose CPUs the device plugin has
+    /// held, is created with one mask, on which the tasks that it is for do not pile up. They are as many as its CPU limit, rounded
+    /// up, or as berth.dev/tasks says. It never gets fewer CPUs than its limit. Further annotations: berth.dev/exclusive,
+    /// berth.dev/memory. KEY.CONTAINER counts before KEY, for the container of that name.
+    ///
+    /// Nothing is written unless the kubelet's CPU manager policy is `none`: under `static`, berthd is told which CPUs the kubelet
+    /// has given out. Runs until SIGTERM. Whatever fails, a container is created as it would have been.
+    #[command(after_help = examples::KUBE_NRI)]
+    Nri(KubeNri),
 }
 
 /// Where the kubelet is.
@@ -90,6 +105,9 @@ pub struct KubeStatus {
     /// Where the kubelet is.
     #[command(flatten)]
     pub kubelet: KubeletArgs,
+    /// The node.
+    #[command(flatten)]
+    pub node: NriNode,
 }
 
 impl KubeStatus {

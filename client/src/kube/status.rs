@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{device_plugin, kubelet};
+use super::{device_plugin, kubelet, nri};
 use crate::{
     Error,
     cli::{KubeStatus, Output},
@@ -43,6 +43,7 @@ pub(super) async fn answer(args: &KubeStatus, asker: &Asker) -> Result<Answer, E
     let mut facts = vec![berthd(asker).await];
     facts.extend(kubelet::facts(&args.kubelet, asker.connection.limit()).await);
     facts.extend(device_plugin::facts(args, asker).await);
+    facts.extend(nri::facts(&args.node, &asker.connection).await);
     let document = match asker.output {
         Output::Json => as_json(&facts)?,
         _ => table(&facts, asker.page),

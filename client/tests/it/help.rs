@@ -36,7 +36,7 @@ fn each_command_explains_itself() {
     for what in ["install", "prolog", "task-prolog", "epilog"] {
         insta::assert_snapshot!(format!("slurm_{what}"), help(&["slurm", what]));
     }
-    for what in ["device-plugin", "status"] {
+    for what in ["device-plugin", "nri", "status"] {
         insta::assert_snapshot!(format!("kube_{what}"), help(&["kube", what]));
     }
     for what in ["holds", "load", "topology"] {

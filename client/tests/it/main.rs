@@ -15,6 +15,7 @@ mod here;
 mod holds;
 mod keep;
 mod kube;
+mod nri;
 mod readme;
 mod refusals;
 mod shown;
