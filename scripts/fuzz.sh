@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each fuzz target for FUZZ_SECONDS (600 if not given), from its corpus on. What is found is put into fuzz/artifacts/;
+# Each fuzz target, or those that are named, for FUZZ_SECONDS (600 if not given), from its corpus on. What is found is put into fuzz/artifacts/;
 # once mended it belongs into fuzz/corpus/, whose files `make test` runs too.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
@@ -8,7 +8,8 @@ if ! cargo +nightly --version >/dev/null 2>&1 || ! cargo fuzz --version >/dev/nu
   echo 'Fuzzing needs a nightly compiler (rustup toolchain install nightly) and cargo-fuzz (cargo install cargo-fuzz).' >&2
   exit 1
 fi
-for target in versions cpulists masks topologies stat tasks queues cgroups; do
+[ $# -gt 0 ] || set -- versions cpulists masks topologies stat tasks queues cgroups
+for target in "$@"; do
   echo "== $target"
   # New inputs go into a folder of their own, so that the corpus stays small. No sanitizer: there is no unsafe code.
   found=$(mktemp -d)
