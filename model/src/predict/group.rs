@@ -46,6 +46,7 @@ pub(crate) struct Candidate<'s> {
 }
 
 impl<'s> Candidate<'s> {
+    #[inline]
     fn new(state: &State<'_>, group: u32, stats: &'s GroupStats, imbalance_pct: u32) -> Self {
         let mut group_type = unmarked(state, stats, imbalance_pct);
         if state.is_marked(group) {
@@ -90,7 +91,7 @@ impl<'s> Candidate<'s> {
         let mut most = least;
         if open.weights && stats.tasks >= stats.weight {
             let runnable = state.profile.group_runnable.then(|| full(stats.tasks));
-            let settled = classify(stats.tasks, stats.weight, full(stats.busy), runnable, imbalance_pct);
+            let settled = classify(stats.tasks, stats.weight, || full(stats.busy), runnable, imbalance_pct);
             most = most.max(settled);
         }
         Forms { group, stats, least, most, may_be_marked }
@@ -153,24 +154,35 @@ fn unmarked(state: &State<'_>, stats: &GroupStats, imbalance_pct: u32) -> GroupT
         return GroupType::HasSpare;
     }
     let runnable = state.profile.group_runnable.then(|| state.runnable(stats));
-    classify(stats.tasks, stats.weight, state.util(stats), runnable, imbalance_pct)
+    classify(stats.tasks, stats.weight, || state.util(stats), runnable, imbalance_pct)
 }
 
 /// The type of a group whose tasks have run for long on so many busy CPUs, but for its mark: load balancing sees no other.
 pub(super) fn settled_type(tasks: u32, weight: u32, busy: u32, imbalance_pct: u32) -> GroupType {
-    classify(tasks, weight, full(busy), Some(full(tasks)), imbalance_pct)
+    classify(tasks, weight, || full(busy), Some(full(tasks)), imbalance_pct)
 }
 
-/// The first type that fits, from the busiest down.
+/// The first type that fits, from the busiest down. The utilisation is asked for only where it decides.
 #[doc(alias = "group_classify")]
 #[doc(alias = "group_is_overloaded")]
 #[doc(alias = "group_has_capacity")]
-fn classify(tasks: u32, weight: u32, util: u64, runnable: Option<u64>, imbalance_pct: u32) -> GroupType {
+#[inline]
+fn classify(
+    tasks: u32,
+    weight: u32,
+    util: impl FnOnce() -> u64,
+    runnable: Option<u64>,
+    imbalance_pct: u32,
+) -> GroupType {
     let (capacity, pct) = (full(weight), u64::from(imbalance_pct));
     let waits = runnable.is_some_and(|runnable| capacity * pct < runnable * 100);
-    if tasks > weight && (capacity * 100 < util * pct || waits) {
+    if waits && tasks > weight {
+        return GroupType::Overloaded;
+    }
+    let used = util() * pct;
+    if tasks > weight && capacity * 100 < used {
         GroupType::Overloaded
-    } else if tasks < weight || !waits && capacity * 100 > util * pct {
+    } else if tasks < weight || !waits && capacity * 100 > used {
         GroupType::HasSpare
     } else {
         GroupType::FullyBusy
@@ -244,13 +256,13 @@ pub(crate) fn local_and_idlest<'s>(
     cpu: Cpu,
 ) -> (Option<Candidate<'s>>, Option<Candidate<'s>>) {
     let (mut local, mut idlest): (Option<Candidate<'_>>, Option<Candidate<'_>>) = (None, None);
-    candidates(state, domain, cpu).for_each(|(candidate, is_local)| {
+    for (candidate, is_local) in candidates(state, domain, cpu) {
         if is_local {
             local = Some(candidate);
-        } else if idlest.is_none_or(|best| candidate.beats(&best, state)) {
+        } else if idlest.as_ref().is_none_or(|best| candidate.beats(best, state)) {
             idlest = Some(candidate);
         }
-    });
+    }
     (local, idlest)
 }
 
