@@ -121,7 +121,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
         placed: placed.clone(),
         as_asked: true,
     }];
-    let asked = prover.prove(&whole, None);
+    let (asked, shaped) = prover.prove_both(&whole, held_to);
     // Outcomes are told under the kernel that fails the mask, if one does: a likelier one may hide what is at stake.
     let failing = asked.failure.as_ref().map(|failure| failure.profile);
     let judged_by =
@@ -131,8 +131,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let mut attempts = Vec::new();
     let mut chosen = None;
     for (form, parts) in forms(request, &placed, &whole) {
-        let told = parts == whole && (any_shape || !asked.is_safe());
-        let mut proof = if told { asked.clone() } else { prover.prove(&parts, held_to) };
+        let mut proof = if parts == whole { shaped.clone() } else { prover.prove(&parts, held_to) };
         if proof.is_safe() {
             let (launched, origin, run) = launched.worst_of(&parts, awake.as_ref());
             if !run.tally.pile_up {

@@ -81,6 +81,16 @@ impl Proof {
         self.failure = Some(Failure { profile, origin, part: 0, load: None, run });
     }
 
+    /// The proof if that run misses the policy's shape.
+    fn held_to(self, misshapen: Option<Failure>) -> Self {
+        match self.outcome {
+            Outcome::Safe if misshapen.is_some() => {
+                Self { outcome: Outcome::Misshapen, failure: misshapen, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether no run piles up.
     pub fn is_safe(&self) -> bool {
         self.outcome == Outcome::Safe
@@ -105,6 +115,22 @@ impl<'a> Prover<'a> {
     /// placement, if there is a judge.
     pub(super) fn prove(&self, parts: &[Part], judge: Option<&Judge<'_>>) -> Proof {
         let mut work = Work::default();
+        self.follow(parts, judge, &mut work);
+        let misshapen = work.misshapen.take();
+        work.proof().held_to(misshapen)
+    }
+
+    /// The same by itself and held to the shape, from the same runs.
+    pub(super) fn prove_both(&self, parts: &[Part], judge: Option<&Judge<'_>>) -> (Proof, Proof) {
+        let mut work = Work { beyond_shape: true, ..Work::default() };
+        self.follow(parts, judge, &mut work);
+        let misshapen = work.misshapen.take();
+        let proof = work.proof();
+        (proof.clone(), proof.held_to(misshapen))
+    }
+
+    /// Follows all runs of the parts, up to one that fails.
+    fn follow(&self, parts: &[Part], judge: Option<&Judge<'_>>, work: &mut Work) {
         let of_parent = self.launch.part_of_parent(parts);
         for kernel in self.kernels {
             work.profiles.push(kernel.profile.name);
@@ -117,13 +143,12 @@ impl<'a> Prover<'a> {
                 for load in self.loads_around(parts, index) {
                     let launch = self.launch.of_part(index == of_parent);
                     let prover = Prover { load: &load, launch, ..*self };
-                    if !prover.part_holds(kernel, index, part, judge, &mut work) {
-                        return work.proof();
+                    if !prover.part_holds(kernel, index, part, judge, work) {
+                        return;
                     }
                 }
             }
         }
-        work.proof()
     }
 
     /// How many extra busy CPUs, placed worst, safe parts stand; `None` where tasks are pinned to single CPUs, which
@@ -263,13 +288,17 @@ impl<'a> Prover<'a> {
             work.looks += explored.looks;
             let Explored { ends, refused, complete, .. } = explored;
             work.cut |= !complete;
-            if let Some(run) = refused.or_else(|| ends.into_iter().find(misses)) {
-                let profile = kernel.profile.name;
-                work.failure =
-                    Some(Failure { profile, origin, part: index, load: Some(self.load.clone()), run });
+            let profile = kernel.profile.name;
+            let failure =
+                |run| Some(Failure { profile, origin, part: index, load: Some(self.load.clone()), run });
+            if let Some(run) = refused {
+                work.failure = failure(run);
                 return false;
             }
-            if work.cut {
+            if work.misshapen.is_none() {
+                work.misshapen = ends.into_iter().find(misses).and_then(failure);
+            }
+            if work.cut || (work.misshapen.is_some() && !work.beyond_shape) {
                 return false;
             }
         }
@@ -284,6 +313,9 @@ struct Work {
     looks: u64,
     cut: bool,
     failure: Option<Failure>,
+    /// The first run that misses the policy's shape, and whether to go on from there.
+    misshapen: Option<Failure>,
+    beyond_shape: bool,
     origins: CpuSet,
     profiles: Vec<&'static str>,
     /// Profile, look, tasks and parent of the parts that were followed. A part that fails ends the proof.
@@ -293,8 +325,7 @@ struct Work {
 impl Work {
     fn proof(self) -> Proof {
         let outcome = match (&self.failure, self.cut) {
-            (Some(failure), _) if failure.run.tally.pile_up => Outcome::Unsafe,
-            (Some(_), _) => Outcome::Misshapen,
+            (Some(_), _) => Outcome::Unsafe,
             (None, true) => Outcome::Cut,
             (None, false) => Outcome::Safe,
         };
