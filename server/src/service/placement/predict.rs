@@ -79,7 +79,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
         let is_sure = found.iter().all(|found| found.worst().is_some_and(OfClass::is_safe));
         warn_of_lone_cpus(under.host, &question.allowed, is_sure, &mut warnings);
     }
-    let with_origins = question.full && question.launch.origin.is_none();
+    let with_origins = profiles.first().is_some_and(UnderProfile::tells_every_class);
     let origins = if with_origins { origins::to_wire(&found) } else { Vec::new() };
 
     let scene = Scene { topology: &machine.topology, load: &load, allowed: &question.allowed };

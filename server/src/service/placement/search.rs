@@ -44,7 +44,7 @@ pub(super) struct UnderProfile<'a> {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) profile: &'static str,
-    /// From each class of origins, worst first; at least one.
+    /// From each class of origins, or from those alone among which the worst is, worst first; at least one.
     pub(super) classes: Vec<OfClass>,
 }
 
@@ -134,6 +134,7 @@ impl<'a> UnderProfile<'a> {
         let affordable = (MAX_PLACEMENTS / (self.question.tasks as usize * self.profiles).max(1)).max(1);
         let left_out = origins.len() > affordable;
         origins.truncate(affordable);
+        let origins = self.worth_following(origins);
         let first = origins.first()?.cpu;
         let looks = MAX_LOOKS / (self.profiles as u64).max(1);
         let share = looks / (origins.len() as u64).max(1);
@@ -153,6 +154,31 @@ impl<'a> UnderProfile<'a> {
         // Stable: the model has put the worst of equals first.
         classes.sort_by_key(|of_class| Reverse(of_class.rank()));
         Some(Found { profile: self.host.profile.name, classes })
+    }
+
+    /// The classes among which the worst is, unless every one is to be told of. Where a central run piles up, no class is
+    /// worse than the one that it does so most in; where none can, the central runs alone tell.
+    fn worth_following(&self, origins: Vec<Origin>) -> Vec<Origin> {
+        if self.tells_every_class() || origins.len() < 2 {
+            return origins;
+        }
+        let severity =
+            |origin: &Origin| Run::central(self.host, &self.question.burst(origin.cpu)).tally.severity();
+        // The first of the worst.
+        let worst = origins
+            .iter()
+            .map(|origin| (severity(origin), origin))
+            .rev()
+            .max_by_key(|(severity, _)| *severity);
+        match worst {
+            Some(((piles_up, ..), origin)) if piles_up || self.proven => vec![origin.clone()],
+            _ => origins,
+        }
+    }
+
+    /// Whether an answer tells what becomes of each class.
+    pub(super) fn tells_every_class(&self) -> bool {
+        self.question.full && self.question.launch.origin.is_none()
     }
 
     /// All that is to be told of the worst class.
@@ -230,7 +256,7 @@ impl<'a> UnderProfile<'a> {
                 let marked = outset.explore(burst.origin, search);
                 (marked.refused, marked.complete)
             };
-            let safe = without == Some(false) && complete;
+            let safe = self.proven || (without == Some(false) && complete);
             of_class.cut |= !complete && refused.is_none();
             of_class.determined = safe;
             if refused.is_none() {
