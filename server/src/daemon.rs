@@ -153,6 +153,7 @@ impl Daemon {
             publisher: publisher.clone(),
             holds: holds.clone(),
             repeats: Repeats::default(),
+            deciding: tokio::sync::Mutex::default(),
             owners,
             reader: reader.clone(),
             foreign: Pool::new(

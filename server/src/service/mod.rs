@@ -39,6 +39,8 @@ pub(crate) struct Context {
     pub(crate) holds: ledger::Handle,
     /// Requests for holds that come many times at once.
     pub(crate) repeats: Repeats,
+    /// Held by the one that decides on a hold for long.
+    pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) owners: Arc<Owners>,
     pub(crate) reader: Reader,
     /// Questions about hosts that are not here, or under kernels that this one does not run.

@@ -40,12 +40,12 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether an answer from the one is an answer from the other.
-    pub(crate) fn is_as(&self, other: &Self) -> bool {
-        let load =
-            |snapshot: &Self| snapshot.load.measured().map(|measured| (measured.generation, measured.stale));
+    /// Whether what was decided on the one can be kept on the other: by then only samples may have come. What takes longer
+    /// than a sample to decide would never be kept otherwise.
+    pub(crate) fn decides_as(&self, other: &Self) -> bool {
+        let is_known = |snapshot: &Self| snapshot.load.measured().map(|measured| measured.stale);
         Arc::ptr_eq(&self.machine, &other.machine)
-            && load(self) == load(other)
+            && is_known(self) == is_known(other)
             && self.holds.generation() == other.holds.generation()
     }
 
@@ -58,7 +58,7 @@ impl Snapshot {
         let mut load = (*measured).clone();
         let counted = self.load.measured().and_then(|measured| measured.counted.as_ref());
         let running = counted.map(|counted| Arc::clone(&counted.running)).unwrap_or_default();
-        self.holds.count_on(&mut load, &running);
+        self.holds.count_on(&mut load, &running, self.machine.topology.online());
         Arc::new(load)
     }
 }

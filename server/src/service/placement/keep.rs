@@ -27,9 +27,8 @@ use berth_proto::v1::{self, view};
 use prost::Message;
 use std::sync::Arc;
 
-/// How often what takes long is computed beside the ledger. After that it is computed where nothing can change meanwhile,
-/// and others wait.
-const ATTEMPTS: u32 = 3;
+/// How often what takes long is computed. It never is where the ledger waits for it: others' holds would wait too.
+const ATTEMPTS: u32 = 8;
 
 /// All that decides, but for the snapshot.
 #[derive(Debug)]
@@ -93,10 +92,12 @@ impl Context {
             let turn = self.repeats.turn(decision.spec.uid.0, &decision.spec.request_id).await;
             Some(turn).filter(|_| !is_known())
         };
+        // One at a time: each that is kept would make the others begin anew.
+        let _alone = if is_short { None } else { Some(self.deciding.lock().await) };
         let stop = Stop::default();
         let _call = stop.with_caller();
         for attempt in 1.. {
-            // What takes long is computed before it is its turn. If nothing has changed when it is, it stands.
+            // What takes long is computed before it is its turn. If the holds have not changed when it is, it stands.
             let early = if is_short || is_known() {
                 None
             } else {
@@ -104,10 +105,10 @@ impl Context {
                 let decision = Arc::clone(&decision);
                 let computing = self.metrics.computing.clone();
                 let compute = move |stop: &Stop| {
-                    computing.timed(|| decision.answer(&snapshot, stop)).map(|answered| (snapshot, answered))
+                    let answered = computing.timed(|| decision.answer(&snapshot, stop));
+                    (snapshot, answered)
                 };
-                // A refusal may rest on what has changed by then.
-                self.long.run(compute).await?.ok()
+                Some(self.long.run(compute).await?)
             };
             let (decision, computing, stop) =
                 (Arc::clone(&decision), self.metrics.computing.clone(), stop.clone());
@@ -144,11 +145,11 @@ impl Decision {
         Snapshot { machine, ..newest }
     }
 
-    /// Nothing if it was answered early, something has changed since, and it may be answered early once more.
+    /// Nothing if it was answered early, the holds have changed since, and it may be answered early once more.
     fn keep(
         &self,
         desk: &mut Desk<'_>,
-        early: Option<(Arc<Snapshot>, Answered)>,
+        early: Option<(Arc<Snapshot>, Result<Answered, Failure>)>,
         is_last: bool,
         stop: &Stop,
     ) -> Result<Option<v1::AdviseResponse>, Failure> {
@@ -161,9 +162,13 @@ impl Decision {
         }
         let snapshot = self.about(desk.snapshot()?);
         let answered = match early {
-            Some((before, answered)) if before.is_as(&snapshot) => answered,
-            Some(_) if !is_last => return Ok(None),
-            _ => self.answer(&snapshot, stop)?,
+            None => self.answer(&snapshot, stop)?,
+            Some((before, answered)) if before.decides_as(&snapshot) => answered?,
+            Some((before, _)) if is_last => {
+                let (expected, now) = (before.holds.generation(), snapshot.holds.generation());
+                return Err(Failure::Moved { what: "holds", expected, now });
+            }
+            Some(_) => return Ok(None),
         };
         let Answered { mut response, parts, plain } = answered;
         let mut warnings = self.warnings.clone();
