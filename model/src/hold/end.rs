@@ -1,6 +1,6 @@
 //! What time and the host do to holds: expiry, the end of owners, tasks that are seen, CPUs that come and go.
 
-use super::{Book, End, Hold, Id, Mode, Moment, Owner, Part, Running, Uid};
+use super::{Book, End, Hold, Id, Mode, Moment, Owner, Part, Uid};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
@@ -164,10 +164,7 @@ impl Book {
                 return Err(format!("{} is on CPUs of {}, which are its own", other.id, hold.id));
             }
         }
-        let (mut ours, mut theirs) = (Load::idle(), Load::idle());
-        self.count_on(&mut ours, &Running::new());
-        counted.count_on(&mut theirs, &Running::new());
-        if (0..=u16::MAX).map(Cpu::from).any(|cpu| ours.taken(cpu) != theirs.taken(cpu)) {
+        if !self.on_each().eq(counted.on_each()) {
             return Err("what is held on each CPU is not the sum of the holds".to_owned());
         }
         Ok(())

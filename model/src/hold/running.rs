@@ -1,11 +1,17 @@
 //! What is held beside what runs: how many tasks count on a CPU.
 
-use super::{Book, Owner, Part};
-use crate::{cpuset::Cpu, load::Load};
+use super::{Book, Owner, Part, book::Count};
+use crate::{
+    cpuset::{Cpu, CpuSet},
+    load::Load,
+};
 use std::collections::BTreeMap;
 
 /// The tasks that owners are seen to run, by CPU. Of an owner that is not named it is not known which tasks are its own.
 pub type Running = BTreeMap<Owner, BTreeMap<Cpu, u32>>;
+
+/// So many tasks that are held and do not run count on a CPU beyond those of the CPU with the fewest.
+const MOST_AHEAD: u32 = 4;
 
 /// What the named owners hold and run on one CPU.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,13 +26,23 @@ impl Book {
     /// Says on each CPU how many tasks count there beyond those that run. Of a named owner the larger of what it holds and
     /// what it runs counts, whatever others run there; of all others together, the larger of what they hold and what
     /// runs besides.
-    pub fn count_on(&self, load: &mut Load, running: &Running) {
+    ///
+    /// Whatever is held somewhere, no more tasks that do not run count there than on the CPU of `cpus` with the fewest, and
+    /// [`MOST_AHEAD`] beyond: who holds CPUs for thousands of tasks sends others away from them no further than one who
+    /// runs a few there.
+    pub fn count_on(&self, load: &mut Load, running: &Running, cpus: &CpuSet) {
         let of_owners = self.of_owners(running);
-        for (cpu, count) in self.on_each() {
+        let waiting = |(cpu, count): (Cpu, Count)| {
             let OfOwners { held, running, asleep } = of_owners.get(&cpu).copied().unwrap_or_default();
             let runs = load.runnable(cpu);
             let others = count.tasks.saturating_sub(held).saturating_sub(runs.saturating_sub(running));
-            load.hold(cpu, runs.saturating_add(asleep).saturating_add(others));
+            (cpu, asleep.saturating_add(others))
+        };
+        let waiting: BTreeMap<Cpu, u32> = self.on_each().map(waiting).collect();
+        let fewest = cpus.iter().map(|cpu| waiting.get(&cpu).copied().unwrap_or(0)).min().unwrap_or(0);
+        for (cpu, waiting) in waiting {
+            let counted = waiting.min(fewest.saturating_add(MOST_AHEAD));
+            load.hold(cpu, load.runnable(cpu).saturating_add(counted));
         }
     }
 
@@ -98,7 +114,7 @@ mod tests {
             .iter()
             .map(|(owner, tasks)| (owner.clone(), [(Cpu::from(0), *tasks)].into_iter().collect()))
             .collect();
-        book(holds).count_on(&mut load, &running);
+        book(holds).count_on(&mut load, &running, &CpuSet::first_n(1));
         load.taken(Cpu::from(0))
     }
 
@@ -123,5 +139,22 @@ mod tests {
         assert_eq!(taken(&with_lease, 2, &[(a.clone(), 1)]), 2, "the other task may be the lease's");
         assert_eq!(taken(&with_lease, 1, &[(a, 1)]), 2, "it is the owner's, so the lease's sleeps");
         assert_eq!(taken(&with_lease, 1, &[]), 2);
+    }
+
+    #[test]
+    fn thousands_that_never_come_count_as_a_few() {
+        let book = book(&[(process(1), 20_000), (Owner::Lease, 10)]);
+        let on = |cpus: u32, running: &[(Owner, u32)]| {
+            let mut load = Load::idle();
+            let running = running
+                .iter()
+                .map(|(owner, tasks)| (owner.clone(), [(Cpu::from(0), *tasks)].into_iter().collect()))
+                .collect();
+            book.count_on(&mut load, &running, &CpuSet::first_n(cpus));
+            load.taken(Cpu::from(0))
+        };
+        assert_eq!(on(2, &[]), MOST_AHEAD, "nothing is held on the other CPU");
+        assert_eq!(on(2, &[(process(1), 0)]), MOST_AHEAD, "a known owner is no exception");
+        assert_eq!(on(1, &[]), 20_010, "there is no other CPU to be sent to");
     }
 }

@@ -116,7 +116,7 @@ fn a_task_is_seen_for_one_hold() {
         book.measured(&running(1), at(0), at(1));
         assert_eq!((ended(&book, &first), ended(&book, &second)), (Some(End::TasksSeen), None));
         let mut load = running(1);
-        book.count_on(&mut load, &Running::new());
+        book.count_on(&mut load, &Running::new(), &cpus("0"));
         assert_eq!(
             load.taken(cpu(0)),
             1,

@@ -29,6 +29,10 @@ pub(crate) trait Known {
     fn caller(&self) -> Option<Process>;
     /// Whether there is such a cgroup.
     fn has_cgroup(&self, path: &str) -> bool;
+    /// Whether who asks may name the process as an owner.
+    fn may_name(&self, process: Process) -> bool;
+    /// Whether who asks may name the cgroup as an owner.
+    fn may_name_cgroup(&self, path: &str) -> bool;
 }
 
 /// What a new hold should be, but for its CPUs.
@@ -166,6 +170,11 @@ pub(crate) fn owner_from_wire(
                 );
                 return None;
             }
+            if !known.may_name_cgroup(&path) {
+                let said = "the cgroup is another user's, whose end is none of yours; expected one whose processes are all your own";
+                faults.add(field, said);
+                return None;
+            }
             Some(Owner::Cgroup(path))
         }
     }
@@ -187,6 +196,14 @@ fn process_from_wire(
         faults.add(format!("{field}.process.pid"), said);
         return None;
     };
+    if !known.may_name(found) {
+        let said = format!(
+            "process {} is another user's, whose end is none of yours; expected a process of your own",
+            asked.pid
+        );
+        faults.add(format!("{field}.process.pid"), said);
+        return None;
+    }
     if asked.start_time != 0 && asked.start_time != found.start_time {
         faults.add(
             format!("{field}.process.start_time"),

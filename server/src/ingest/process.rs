@@ -28,6 +28,15 @@ pub fn is_alive(root: &Path, process: Process) -> io::Result<bool> {
     Ok(with_pid(root, process.pid)? == Some(process))
 }
 
+/// Who a process, or that of a thread, runs as. Nothing if it has ended.
+#[doc(alias = "euid")]
+pub fn effective_uid(root: &Path, pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(root.join(format!("proc/{pid}/status"))).ok()?;
+    // Real, effective, saved, and that of the file system.
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    uids.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Nothing if what was read of `proc` or of a cgroup is no more.
 pub(super) fn unless_gone<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     match read {

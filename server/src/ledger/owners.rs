@@ -37,6 +37,20 @@ impl Owners {
         cgroup::folders(&self.root, path).is_ok_and(|folders| !folders.is_empty())
     }
 
+    /// Who the process runs as, if it still does.
+    pub(crate) fn uid_of(&self, process: Process) -> Option<u32> {
+        let uid = process::effective_uid(&self.root, process.pid)?;
+        (self.process(process.pid) == Some(process)).then_some(uid)
+    }
+
+    /// Whether there are processes in the cgroup, and all run as this user.
+    pub(crate) fn is_of(&self, path: &str, uid: u32) -> bool {
+        let folders = cgroup::folders(&self.root, path).unwrap_or_default();
+        let mut threads = folders.iter().flat_map(|folder| cgroup::threads(folder)).peekable();
+        threads.peek().is_some()
+            && threads.all(|tid| process::effective_uid(&self.root, tid).is_none_or(|of| of == uid))
+    }
+
     fn lives(&self, owner: &Owner) -> io::Result<bool> {
         match owner {
             Owner::Lease => Ok(true),

@@ -119,4 +119,12 @@ impl Known for Caller {
     fn has_cgroup(&self, path: &str) -> bool {
         self.owners.has_cgroup(path)
     }
+
+    fn may_name(&self, process: Process) -> bool {
+        self.peer.is_admin() || (self.peer.uid().is_some() && self.owners.uid_of(process) == self.peer.uid())
+    }
+
+    fn may_name_cgroup(&self, path: &str) -> bool {
+        self.peer.is_admin() || self.peer.uid().is_some_and(|uid| self.owners.is_of(path, uid))
+    }
 }

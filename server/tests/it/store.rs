@@ -268,10 +268,10 @@ async fn on_a_full_disk_nothing_acknowledged_is_lost() {
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
     let held = list(&channel).await;
     assert!(!held.is_empty());
-    // What is held counts, and what it is said of is said.
+    // What is held counts: so many at most, beside CPUs that nobody holds.
     let request = v1::PredictRequest { tasks: 1, allowed: "0".to_owned(), ..Default::default() };
     let answer = placement(&channel).predict(request).await.unwrap().into_inner();
-    assert_eq!(answer.prediction.unwrap().cpus[0].before as usize, held.len());
+    assert_eq!(answer.prediction.unwrap().cpus[0].before as usize, held.len().min(4));
     program.kill();
 
     // The disk is full still: it starts, and knows what is held.

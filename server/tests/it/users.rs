@@ -3,11 +3,11 @@
 use crate::{
     holds::{create, get, lease, list, release},
     support::{
-        holds,
+        holds, placement,
         process::{AsUser, Running, other_users},
     },
 };
-use berth_proto::v1::{self, hold};
+use berth_proto::v1::{self, hold, view};
 use std::{collections::BTreeSet, fs, path::PathBuf};
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
@@ -101,6 +101,45 @@ async fn one_cannot_hold_everything() {
     create(&other.channel, lease(600), "").await.unwrap();
     for _ in 0..8 {
         create(&root, lease(600), "").await.unwrap();
+    }
+}
+
+/// Whatever one holds, another is not sent away from free CPUs further than by a few tasks that run.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_cannot_send_others_away() {
+    if let Err(why) = other_users() {
+        return eprintln!("skipped: {why}");
+    }
+    let running = Running::start(&HOST);
+    let (root, one, other) = users(&running).await;
+    let own = list_of_cpus(&one);
+    let [first, ..] = own[..] else { unreachable!() };
+    let many = v1::CreateHoldRequest {
+        hold: Some(lease(600)),
+        cpus: first.to_string(),
+        tasks: 65_536,
+        ..Default::default()
+    };
+    holds(&one.channel).create_hold(many).await.unwrap();
+    for channel in [&root, &other.channel] {
+        let request = v1::AdviseRequest {
+            tasks: 40,
+            allowed: format!("{first},{}", (first + 1) % 16),
+            view: view::Value::Full.into(),
+            ..Default::default()
+        };
+        let answer = placement(channel).advise(request).await.unwrap().into_inner();
+        let on = answer.with.unwrap().cpus.into_iter().find(|count| count.cpu == first);
+        // 40 tasks and the four that count: 22 on each.
+        assert_eq!(on.map(|count| count.tasks), Some(18), "65,536 tasks on CPU {first} never came");
+    }
+    // A process of another's, which may never end, is no owner of one's holds.
+    for pid in [1, other.pid()] {
+        let owner = v1::owner::Owner::Process(v1::Process { pid, start_time: 0 });
+        let spec = v1::HoldSpec { owner: Some(v1::Owner { owner: Some(owner) }), ..Default::default() };
+        let refused = create(&one.channel, spec, &first.to_string()).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
+        assert!(refused.message().contains("another user's"), "{refused:?}");
     }
 }
 
