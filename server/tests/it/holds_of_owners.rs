@@ -2,11 +2,11 @@
 //! real processes that never sleep, bound to CPU 0, seen by a daemon that sees no others.
 
 use crate::{
-    holds::{create, get, lease, process},
+    holds::{create, ended, get, lease, process},
     holds_on_host::{Root, before},
     support::{Served, over_unix, spin},
 };
-use berth_proto::v1::{self, owner};
+use berth_proto::v1::{self, hold, owner};
 use std::{fs, time::Duration};
 use tonic::transport::Channel;
 
@@ -48,7 +48,7 @@ fn held_by(owner: Option<v1::Owner>) -> v1::HoldSpec {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_is_counted_once_and_others_beside_it() {
     if !has_cpu() {
-        println!("not tested here: CPU 0 may not be used");
+        println!("skipped: CPU 0 may not be used");
         return;
     }
     let root = Root::new();
@@ -70,7 +70,7 @@ async fn a_process_is_counted_once_and_others_beside_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_descends_from_an_owner_is_its_own() {
     if !has_cpu() {
-        println!("not tested here: CPU 0 may not be used");
+        println!("skipped: CPU 0 may not be used");
         return;
     }
     let root = Root::new();
@@ -90,7 +90,7 @@ async fn what_descends_from_an_owner_is_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cgroup_is_counted_once_and_others_beside_it() {
     if !has_cpu() {
-        println!("not tested here: CPU 0 may not be used");
+        println!("skipped: CPU 0 may not be used");
         return;
     }
     let root = Root::new();
@@ -105,7 +105,7 @@ async fn a_cgroup_is_counted_once_and_others_beside_it() {
     write("job/cgroup.procs", format!("{}\n", task.pid()));
     write("job/cgroup.threads", format!("{}\n", task.pid()));
     let owner = Some(v1::Owner { owner: Some(owner::Owner::Cgroup("/job".to_owned())) });
-    create(&channel, held_by(owner), "0").await.unwrap();
+    let hold = create(&channel, held_by(owner), "0").await.unwrap();
     counts(&channel, 1, "it runs where it holds").await;
     let other = start(&root);
     counts(&channel, 2, "another runs there").await;
@@ -113,13 +113,17 @@ async fn a_cgroup_is_counted_once_and_others_beside_it() {
     counts(&channel, 2, "the cgroup sleeps beside another's task").await;
     drop(other);
     counts(&channel, 1, "the cgroup sleeps").await;
+    write("job/cgroup.procs", String::new());
+    write("job/cgroup.threads", String::new());
+    assert_eq!(ended(&channel, &hold.id).await, hold::End::CgroupEmpty);
+    counts(&channel, 0, "the cgroup is empty").await;
 }
 
 /// Of a lease nobody knows whose tasks are its own: the larger counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_and_what_runs_are_the_larger() {
     if !has_cpu() {
-        println!("not tested here: CPU 0 may not be used");
+        println!("skipped: CPU 0 may not be used");
         return;
     }
     let root = Root::new();

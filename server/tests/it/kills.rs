@@ -218,7 +218,11 @@ async fn nothing_acknowledged_is_lost_when_it_is_killed() {
         assert_eq!(ids(&there), ids(&acknowledged), "after kill {kill}, seed {seed}");
         let mut cpus = BTreeSet::new();
         for (id, hold) in &there {
-            assert_eq!(hold.cpus, acknowledged[id].cpus);
+            // A renewal that was acknowledged is not lost either.
+            let told = &acknowledged[id];
+            assert_eq!((&hold.cpus, hold.generation), (&told.cpus, told.generation), "{id}, seed {seed}");
+            let expires = |hold: &v1::Hold| hold.expires_at.map_or(0, |at| at.seconds);
+            assert!(expires(hold).abs_diff(expires(told)) <= 1, "{id}, seed {seed}: {hold:?} {told:?}");
             assert!(cpus.insert(hold.cpus.clone()), "CPU {} is held twice, seed {seed}", hold.cpus);
         }
         if kills > 100 && (kill + 1) % 100 == 0 {

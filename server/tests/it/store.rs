@@ -2,6 +2,7 @@
 //! left as it is.
 
 use crate::{
+    admin::{ADMIN, http, value},
     holds::{HOST, create, lease, list},
     support::{PROGRAM, Random, Served, config, holds, info, new_seed, over_unix, placement, try_unix},
 };
@@ -86,6 +87,51 @@ async fn what_is_no_store_is_left_as_it_is() {
         is_degraded(&channel, "STORE_NOT_USABLE", Code::FailedPrecondition).await;
         daemon.stop().await;
         assert_eq!(fs::read(store(folder.path())).unwrap(), bytes, "{what}");
+    }
+}
+
+/// Says what a database of redb's holds besides.
+fn rewrite(file: &Path, table: &str, format: &str) {
+    let meta: redb::TableDefinition<'_, &str, &str> = redb::TableDefinition::new(table);
+    let database = redb::Database::create(file).unwrap();
+    let change = database.begin_write().unwrap();
+    change.open_table(meta).unwrap().insert("format", format).unwrap();
+    change.commit().unwrap();
+}
+
+/// Another program's database, and one that a newer berthd wrote, are sound files that are not ours to change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_another_kind_is_left_as_it_is() {
+    let (kept, _) = with_holds().await;
+    let foreign = tempfile::tempdir().unwrap();
+    fs::create_dir(foreign.path().join("state")).unwrap();
+    for (folder, table, format) in [(&foreign, "settings", "1"), (&kept, "berth", "2")] {
+        rewrite(&store(folder.path()), table, format);
+        let before = fs::read(store(folder.path())).unwrap();
+        let (daemon, channel) = daemon(folder.path()).await;
+        is_degraded(&channel, "STORE_NOT_USABLE", Code::FailedPrecondition).await;
+        daemon.stop().await;
+        assert!(fs::read(store(folder.path())).unwrap() == before, "{table}");
+    }
+}
+
+/// Whoever watches the metrics is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_used_is_counted() {
+    let reason = "berth_degraded{reason=\"HOLDS_NOT_KEPT\"}";
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("state")).unwrap();
+    for (expected, text) in [(Some(1.0), Some("no store")), (None, None)] {
+        match text {
+            Some(text) => fs::write(store(folder.path()), text).unwrap(),
+            None => fs::remove_file(store(folder.path())).unwrap(),
+        }
+        let flags = [&HOST[..], &ADMIN[..]].concat();
+        let mut daemon = Daemon::start(config(folder.path(), &flags)).await.unwrap();
+        daemon.ready().await.unwrap();
+        let (_, metrics) = http(daemon.admin().unwrap(), "GET", "/metrics", "").await;
+        assert_eq!(value(&metrics, reason).filter(|set| *set > 0.0), expected, "{metrics}");
+        daemon.stop().await;
     }
 }
 
