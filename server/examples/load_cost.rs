@@ -38,6 +38,7 @@ fn main() {
         "CPU time of an idle berthd over {seconds} s each, as a share of one CPU; the limit is {:.2} %.",
         LIMIT * 100.0
     );
+    let mut kept = true;
     let none = this_host(time, None);
     println!("  {:>6.3} %  with the host's own threads ({})", none * 100.0, live_threads());
     for (kind, what) in [
@@ -45,9 +46,17 @@ fn main() {
         ("restless", "asleep, and one thread of each process wakes 20 times a second"),
     ] {
         let share = this_host(time, Some(kind));
-        println!("  {:>6.3} %  with {THREADS} more in {PROCESSES} processes, {what}", share * 100.0);
+        kept &= share <= LIMIT;
+        let verdict = if share <= LIMIT { "kept" } else { "EXCEEDED" };
+        println!(
+            "  {:>6.3} %  with {THREADS} more in {PROCESSES} processes, {what}: {verdict}",
+            share * 100.0
+        );
     }
-    large_host(seconds);
+    kept &= large_host(seconds);
+    if !kept {
+        std::process::exit(1);
+    }
 }
 
 /// The daemon on this host, with more threads.
@@ -122,7 +131,7 @@ fn threads(threads: usize, kind: &str) {
 
 /// What each sample costs on a large host: our own part measured on a `/proc/stat` of that size, the kernel's part
 /// calculated from what it needs for this host's.
-fn large_host(seconds: u64) {
+fn large_host(seconds: u64) -> bool {
     let here = fs::read_to_string("/proc/stat").unwrap();
     let cpus = here.lines().filter(|line| line.starts_with("cpu")).count() - 1;
     let root = tempfile::tempdir().unwrap();
@@ -164,6 +173,7 @@ fn large_host(seconds: u64) {
     let kept = kernel + sampler < LIMIT * 0.7 && others <= LIMIT * 0.1;
     let verdict = if kept { "kept" } else { "EXCEEDED" };
     println!("The limit of {:.2} % is {verdict}.", LIMIT * 100.0);
+    kept
 }
 
 /// CPU time for each second of a daemon in this process that reads the large file: of its sampler, and of its other

@@ -3,9 +3,15 @@
 use berth_proto::v1::{
     self, hold_service_client::HoldServiceClient, placement_service_client::PlacementServiceClient,
 };
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
 use tonic::{Status, transport::Channel};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+
+/// Holds that were asked for so far, over all rounds.
+static ASKED: AtomicU64 = AtomicU64::new(0);
 
 /// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +24,7 @@ pub(crate) enum Ask {
     Predict,
     /// `Advise` as above with `hold`, and `ReleaseHold`: two requests.
     Hold,
-    /// Now `Health/Check`, now `Predict`.
+    /// Each of the others in turn, of eight five times `Health/Check`.
     Mixed,
 }
 
@@ -66,23 +72,31 @@ impl Clients {
 
     /// Asks once; `n` makes requests differ.
     pub(crate) async fn ask(&mut self, ask: Ask, n: u64) -> Result<(), Status> {
+        let ask = match ask {
+            Ask::Mixed => match n % 8 {
+                0 => Ask::Predict,
+                1 => Ask::Advise,
+                2 => Ask::Hold,
+                _ => Ask::Health,
+            },
+            other => other,
+        };
         match ask {
-            Ask::Health => self.health.check(HealthCheckRequest::default()).await.map(drop),
-            Ask::Mixed if n.is_multiple_of(2) => {
-                self.health.check(HealthCheckRequest::default()).await.map(drop)
-            }
+            Ask::Health | Ask::Mixed => self.health.check(HealthCheckRequest::default()).await.map(drop),
             Ask::Advise => {
                 let request = v1::AdviseRequest { tasks: 8, allowed: mask(n), ..Default::default() };
                 self.placement.advise(request).await.map(drop)
             }
             Ask::Hold => {
-                let hold = Some(v1::HoldSpec { request_id: format!("load-{n}"), ..Default::default() });
+                // An id that comes again would be answered from what is stored.
+                let request_id = format!("load-{}", ASKED.fetch_add(1, Ordering::Relaxed));
+                let hold = Some(v1::HoldSpec { request_id, ..Default::default() });
                 let request = v1::AdviseRequest { tasks: 8, allowed: mask(n), hold, ..Default::default() };
                 let held = self.placement.advise(request).await?.into_inner().hold.unwrap_or_default();
                 let request = v1::ReleaseHoldRequest { id: held.id, ..Default::default() };
                 self.holds.release_hold(request).await.map(drop)
             }
-            Ask::Predict | Ask::Mixed => {
+            Ask::Predict => {
                 let allowed = "0-175".to_owned();
                 let request =
                     v1::PredictRequest { tasks: 176, allowed, origin: Some(0), ..Default::default() };

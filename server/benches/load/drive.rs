@@ -12,7 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{sync::Semaphore, task::JoinSet};
-use tonic::Code;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
 
 /// Connections. Callers on each wait for their answer before they ask again.
 const CONNECTIONS: usize = 4;
@@ -118,6 +119,7 @@ impl Rates {
 /// At a rate that does not care whether answers come.
 #[derive(Clone, Copy)]
 pub(crate) struct Open {
+    /// Requests a second.
     pub(crate) rate: f64,
     pub(crate) time: Duration,
 }
@@ -130,10 +132,20 @@ pub(crate) struct Ran {
     pub(crate) shed: usize,
     pub(crate) failed: usize,
     /// Not asked: so many were open.
-    held_back: usize,
+    pub(crate) held_back: usize,
 }
 
 impl Open {
+    /// CPU time of the server alone for one request, but for computing its answer, in microseconds.
+    pub(crate) async fn carrying_us(self, server: &Server, ask: Ask) -> f64 {
+        let (computed, spent) = (server.computing().await, server.own_cpu());
+        let answered = self.run(server, ask).await.answered() * ask.requests() as usize;
+        let carrying = server.own_cpu() - spent - (server.computing().await - computed);
+        #[allow(clippy::cast_precision_loss, reason = "small")]
+        let answered = answered as f64;
+        carrying / answered * 1e6
+    }
+
     pub(crate) async fn run(self, server: &Server, ask: Ask) -> Ran {
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -145,11 +157,12 @@ impl Open {
         let begun = tokio::time::Instant::now();
         let mut ticks = tokio::time::interval(Duration::from_millis(1));
         let mut n: u64 = 0;
+        let rate = self.rate / f64::from(ask.requests());
         while begun.elapsed() < self.time {
             ticks.tick().await;
             #[allow(clippy::cast_precision_loss, reason = "small")]
-            while (n as f64) < begun.elapsed().as_secs_f64() * self.rate {
-                let due = begun + Duration::from_secs_f64(n as f64 / self.rate);
+            while (n as f64) < begun.elapsed().as_secs_f64() * rate {
+                let due = begun + Duration::from_secs_f64(n as f64 / rate);
                 n += 1;
                 let Ok(place) = Arc::clone(&free).try_acquire_owned() else {
                     ran.held_back += 1;
@@ -160,7 +173,7 @@ impl Open {
                 asked.spawn(async move {
                     let answer = clients.ask(ask, n).await;
                     drop(place);
-                    (answer.map_err(|status| status.code()), due.elapsed().as_secs_f64() * 1e3)
+                    (answer, due.elapsed().as_secs_f64() * 1e3)
                 });
             }
             while let Some(done) = asked.try_join_next() {
@@ -176,13 +189,19 @@ impl Open {
 }
 
 impl Ran {
-    fn take(&mut self, (answer, latency): (Result<(), Code>, f64)) {
+    fn take(&mut self, (answer, latency): (Result<(), Status>, f64)) {
         match answer {
             Ok(()) => self.latencies.push(latency),
-            Err(Code::Unavailable) => self.shed += 1,
-            Err(code) => {
+            // A shed says when to come again; a connection that breaks is unavailable too.
+            Err(status)
+                if status.code() == Code::Unavailable
+                    && status.get_error_details().retry_info().is_some() =>
+            {
+                self.shed += 1;
+            }
+            Err(status) => {
                 if self.failed == 0 {
-                    println!("  the first failure: {code:?}");
+                    println!("  the first failure: {status:?}");
                 }
                 self.failed += 1;
             }

@@ -81,7 +81,12 @@ impl Server {
 
     /// CPU seconds that it and this process have spent, on whatever.
     pub(crate) fn cpu(&self) -> f64 {
-        cpu_of(&self.program.id().to_string()) + cpu_of("self")
+        self.own_cpu() + cpu_of("self")
+    }
+
+    /// CPU seconds that it alone has spent.
+    pub(crate) fn own_cpu(&self) -> f64 {
+        cpu_of(&self.program.id().to_string())
     }
 
     /// CPU seconds that it has spent on computing answers.
