@@ -149,7 +149,7 @@ fn every_column_is_tested() {
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_of_this_host() {
     if let Err(why) = other_users() {
-        eprintln!("skipped but for this user and loopback TCP: {why}");
+        eprintln!("skipped: other users than this one, and TCP beyond loopback: {why}");
         let running = Running::start(&LISTS);
         compare("unix: daemon", &running.channel().await).await;
         let tcp = Channel::from_shared(format!("http://{}", running.tcp)).unwrap().connect().await.unwrap();

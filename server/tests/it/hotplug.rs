@@ -74,7 +74,7 @@ async fn each_change_is_a_generation_that_watchers_are_told_of() {
     assert_eq!(told.changes, ["The kernel's own scheduler is in charge again."]);
 
     if online.len() < 2 {
-        println!("not tested here: this machine has one CPU, which cannot go");
+        println!("skipped: this machine has one CPU, which cannot go");
         return;
     }
     let mut left = online.clone();
@@ -136,7 +136,7 @@ async fn a_hold_whose_cpu_goes_is_violated_until_it_is_back() {
     let online = CpuSet::parse(fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim()).unwrap();
     let last = online.iter().last().unwrap();
     if online.len() < 2 {
-        println!("not tested here: this machine has one CPU, which cannot go");
+        println!("skipped: this machine has one CPU, which cannot go");
         return;
     }
     write(&path, "sys/devices/system/cpu/online", &online.to_string());

@@ -23,7 +23,7 @@ async fn told(channel: &Channel) -> (verdict::Value, proof::Result, bool) {
 async fn a_crowd_of_pinned_tasks_leaves_marks_for_a_while() {
     let cpu = spin::allowed().iter().next().unwrap();
     if cpu.index() > 15 {
-        println!("not tested here: CPUs 0-15 may not be used");
+        println!("skipped: CPUs 0-15 may not be used");
         return;
     }
     let root = Root::new();

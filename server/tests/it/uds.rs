@@ -80,7 +80,7 @@ async fn mode_and_group_are_as_told() {
     assert_eq!((told.permissions().mode() & 0o777, told.gid()), (0o660, group));
     info(&running.channel().await).get_info(v1::GetInfoRequest {}).await.unwrap();
     if let Err(why) = other_users() {
-        return eprintln!("skipped as other users: {why}");
+        return eprintln!("skipped: other users: {why}");
     }
     let member = running.channel_as(61_002, 61_002, &[group]).await;
     info(&member.channel).get_info(v1::GetInfoRequest {}).await.unwrap();
