@@ -54,7 +54,7 @@ async fn until(channel: &Channel, what: impl Fn(&v1::GetLoadResponse) -> bool) -
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), wait).await.expect("the load changes")
+    tokio::time::timeout(Duration::from_secs(60), wait).await.expect("the load changes")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,9 +153,10 @@ async fn tasks_are_counted() {
     write(&root, 1);
     let served = served(root.path()).await;
     let [(_, channel), _] = served.channels().await;
-    let answer = until(&channel, |answer| answer.load.as_ref().unwrap().known).await;
+    // On a busy machine a look costs so much that the next sample goes without.
+    let is_counted = |load: &v1::Load| load.known && load.runnable_source() == Source::TaskStates;
+    let answer = until(&channel, |answer| is_counted(answer.load.as_ref().unwrap())).await;
     let load = answer.load.as_ref().unwrap();
-    assert_eq!(load.runnable_source(), Source::TaskStates);
     assert!(load.runnable_taken_at.is_some() && load.cost.is_some_and(|cost| cost > 0.0), "{load:?}");
     let counted: Vec<_> = load.cpus.iter().map(|cpu| (cpu.cpus.as_str(), cpu.runnable)).collect();
     assert_eq!(counted, [("0", Some(1)), ("1", Some(0)), ("2", Some(2))], "CPU 3 has no line");
