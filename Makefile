@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test agree hostile soak lint bench load-cost load fidelity fuzz
+.PHONY: help setup demo run test agree hostile soak lint bench load-cost load fidelity fuzz image image-test
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -62,6 +62,16 @@ load-cost: ## what measuring the load costs with 20,000 live threads, and on 640
 	@scripts/setup.sh rust packages
 	cargo build --release --locked -p berthd --bins --examples
 	$${CARGO_TARGET_DIR:-target}/release/examples/load_cost
+
+# What the crates, the chart and the image are called by.
+VERSION := $(shell sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml)
+
+image: ## the container image berth:VERSION, with Docker
+	docker build --tag berth:$(VERSION) .
+
+image-test: ## build the image without Docker and a registry (buildah, debootstrap; as root), run it, tell its size (5 minutes)
+	@scripts/setup.sh rust packages image
+	@scripts/image-test.sh
 
 # For `make fidelity`: a folder with other records; further flags, such as -v.
 RECORDS ?=
