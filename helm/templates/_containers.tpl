@@ -58,6 +58,9 @@
     {{- end }}
     - --topology={{ .topology }}
     - --policy={{ .policy }}
+    {{- if .enforced }}
+    - --enforced
+    {{- end }}
     - --plugin-dir={{ $.Values.kubeletDir }}/device-plugins
     - --pod-resources={{ $.Values.kubeletDir }}/pod-resources/kubelet.sock
     {{- range .extraArgs }}
@@ -75,6 +78,49 @@
       mountPath: {{ $.Values.kubeletDir }}/device-plugins
     - name: pod-resources
       mountPath: {{ $.Values.kubeletDir }}/pod-resources
+      readOnly: true
+{{- end -}}
+{{- end -}}
+
+{{- define "berth.nri" -}}
+{{- with .Values.nri -}}
+- name: nri
+  {{- include "berth.image" $ | nindent 2 }}
+  command:
+    - berth
+    - --server=unix:{{ include "berth.socket" $ }}
+    - kube
+    - nri
+    - --nri-socket={{ .socketDir }}/nri.sock
+    - --index={{ .index }}
+    - --within={{ .within }}
+    - --cpu-manager-state={{ $.Values.kubeletDir }}/cpu_manager_state
+    - --pod-resources={{ $.Values.kubeletDir }}/pod-resources/kubelet.sock
+    {{- if $.Values.metrics.enabled }}
+    - --metrics=0.0.0.0:{{ .metricsPort | int64 }}
+    {{- end }}
+    {{- range .extraArgs }}
+    - {{ . | quote }}
+    {{- end }}
+  {{- if $.Values.metrics.enabled }}
+  ports:
+    - name: nri-metrics
+      containerPort: {{ .metricsPort | int64 }}
+  {{- end }}
+  securityContext:
+    {{- include "berth.adapter" $ | nindent 4 }}
+  resources:
+    {{- toYaml .resources | nindent 4 }}
+  volumeMounts:
+    - name: socket-dir
+      mountPath: {{ $.Values.socketDir }}
+      readOnly: true
+    - name: nri
+      mountPath: {{ .socketDir }}
+      readOnly: true
+    # With what lies in it: kubelet's socket too.
+    - name: kubelet
+      mountPath: {{ $.Values.kubeletDir }}
       readOnly: true
 {{- end -}}
 {{- end -}}

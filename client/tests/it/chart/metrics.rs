@@ -1,4 +1,4 @@
-//! Alerts and the dashboard ask for metrics that berthd has, and alerts fire when they should.
+//! Alerts and the dashboard ask for metrics that berthd and the NRI plugin have, and alerts fire when they should.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,12 +38,17 @@ fn scraped() -> BTreeMap<String, BTreeSet<String>> {
     connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: berth\r\n\r\n").expect("it reads");
     let mut answer = String::new();
     connection.read_to_string(&mut answer).expect("it answers");
+    named(&answer)
+}
+
+/// The metrics of a page, with their labels.
+fn named(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for line in answer.lines().filter(|line| line.starts_with("berth_")) {
+    for line in page.lines().filter(|line| line.starts_with("berth_")) {
         let name: String = line.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        let labels =
-            line.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(labels, _)| labels);
-        let names = labels.split("\",").filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
+        let braces = line.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        let labels = braces.map_or("", |(labels, _)| labels).split("\",");
+        let names = labels.filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
         found.entry(name).or_default().extend(names);
     }
     found
@@ -79,13 +84,14 @@ fn of_dashboard() -> Vec<String> {
 }
 
 #[test]
-fn alerts_and_dashboard_ask_for_what_berthd_has() {
-    let has = scraped();
+fn alerts_and_dashboard_ask_for_what_there_is() {
+    let mut has = scraped();
+    has.extend(named(&crate::nri::metrics_of_a_container()));
     let expressions: Vec<String> = of_dashboard().into_iter().chain([file("files/alerts.yaml")]).collect();
     let mut used = BTreeSet::new();
     for expression in &expressions {
         for (metric, labels) in asked(expression) {
-            let own = has.get(&metric).unwrap_or_else(|| panic!("berthd has no {metric}: {has:?}"));
+            let own = has.get(&metric).unwrap_or_else(|| panic!("there is no {metric}: {has:?}"));
             for label in labels {
                 let known = own.contains(&label) || OF_TARGETS.contains(&label.as_str());
                 assert!(known, "{metric} has no {label}: {own:?}");

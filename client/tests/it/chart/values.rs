@@ -9,9 +9,10 @@ use crate::tools::tool;
 
 /// Paths of all values, of lists and of free maps the whole.
 fn paths(value: &Value, before: &str, into: &mut BTreeSet<String>) {
-    const FREE: [&str; 8] = [
+    const FREE: [&str; 9] = [
         ".resources",
         ".devicePlugin.resources",
+        ".nri.resources",
         ".adapterSELinux",
         ".updateStrategy",
         ".nodeSelector",
@@ -68,7 +69,9 @@ fn what_cannot_be_meant_is_refused() {
         ("devicePlugin.resource=cpu", "resource"),
         ("devicePlugin.resource=x.kubernetes.io/cpu", "resource"),
         ("devicePlugin.devices=threads", "devices"),
-        ("devicePlugin.device=llc", "device"),
+        ("devicePlugin.enforced=true", "nri"),
+        ("nri.within=soon", "within"),
+        ("nri.socket=/run/nri.sock", "nri"),
         ("metrics.serviceMonitor.enabled=true", "metrics"),
         ("metrics.prometheusRule.enabled=true", "metrics"),
         ("metrics.dashboard.enabled=true", "metrics"),
