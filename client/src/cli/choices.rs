@@ -54,6 +54,36 @@ impl From<Smt> for v1::smt::Value {
     }
 }
 
+/// A level of the hardware.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// One hardware thread
+    Pu,
+    /// One core with all its threads
+    Core,
+    /// One last-level cache and the CPUs that share it
+    Llc,
+    /// One NUMA node
+    Node,
+    /// One package (socket)
+    Package,
+    /// The whole host
+    Machine,
+}
+
+impl From<Level> for v1::level::Value {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Pu => Self::Pu,
+            Level::Core => Self::Core,
+            Level::Llc => Self::Llc,
+            Level::Node => Self::Node,
+            Level::Package => Self::Package,
+            Level::Machine => Self::Machine,
+        }
+    }
+}
+
 /// A form of binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Form {

@@ -22,7 +22,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-pub use choices::{Form, Format, Launch, Policy, Smt};
+pub use choices::{Form, Format, Launch, Level, Policy, Smt};
 pub use explain::Explain;
 pub use hold::{Hold, Holds, Release, Renew};
 pub use host::{HostArgs, HostLoadArgs};
@@ -270,6 +270,21 @@ pub struct Advise {
     /// CPUs for each task, in one LLC if one can hold them, else in one NUMA node, else in one package
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = WISHES)]
     pub cpus_per_task: u32,
+    /// The smallest part of the host that all tasks should fit into, each on an idle CPU
+    #[arg(long, value_name = "LEVEL", value_enum, ignore_case = true, help_heading = WISHES)]
+    pub within: Option<Level>,
+    /// With `--within`: rather no answer than tasks on several such parts
+    #[arg(long, requires = "within", help_heading = WISHES)]
+    pub within_required: bool,
+    /// A CPU to be near to
+    #[arg(long, value_name = "CPU", conflicts_with = "near_node", help_heading = WISHES)]
+    pub near_cpu: Option<u32>,
+    /// A NUMA node to be near to
+    #[arg(long, value_name = "NODE", help_heading = WISHES)]
+    pub near_node: Option<u32>,
+    /// What is for these tasks alone: whole units of this level, with nobody else's tasks or holds on them
+    #[arg(long, value_name = "LEVEL", value_enum, ignore_case = true, help_heading = WISHES)]
+    pub exclusive: Option<Level>,
     /// The forms that the launcher can apply; several with commas. Default: all
     ///
     /// With `per-task` alone each task gets a single CPU, even where a wider entry is proven.

@@ -1,7 +1,7 @@
 //! `berth advise`.
 
 use berth_proto::v1::{
-    AdviseRequest, AdviseResponse, Formatted, form, format, launch,
+    AdviseRequest, AdviseResponse, Formatted, Near, Within, form, format, launch, level, near,
     placement_service_client::PlacementServiceClient, policy, proof, smt,
 };
 
@@ -62,6 +62,7 @@ fn request(args: &Advise) -> Result<AdviseRequest, Error> {
         Some(format) => format.applies(),
         None => (&args.form[..], args.form == [Form::PerTask]),
     };
+    let near = args.near_cpu.map(near::Place::Cpu).or_else(|| args.near_node.map(near::Place::Node));
     Ok(AdviseRequest {
         tasks: tasks.tasks,
         allowed: tasks.cpus.clone().unwrap_or_default(),
@@ -72,6 +73,11 @@ fn request(args: &Advise) -> Result<AdviseRequest, Error> {
         kernel: args.kernel.message(),
         smt: smt::Value::from(args.smt).into(),
         cpus_per_task: args.cpus_per_task,
+        within: args
+            .within
+            .map(|level| Within { level: level::Value::from(level).into(), required: args.within_required }),
+        near: near.map(|place| Near { place: Some(place) }),
+        exclusive: args.exclusive.map_or(level::Value::Unspecified, level::Value::from).into(),
         can_apply: forms.iter().map(|&form| form::Value::from(form).into()).collect(),
         single_cpus: single,
         formats: args.format.map(|format| format::Value::from(format).into()).into_iter().collect(),

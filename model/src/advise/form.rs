@@ -9,12 +9,14 @@ use super::{
     placement::Wish,
     proof::{Outcome, Prover},
     tree::split,
+    wishes,
 };
 use crate::{
     cpuset::{Cpu, CpuSet},
     predict::{Parent, Prediction, best_fullest},
     topology::Level,
 };
+use std::cmp::Reverse;
 
 /// The form of an advice, widest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +74,8 @@ pub struct Advice {
     pub optimal: bool,
     /// If one may have, the least that the sum of distances can be, where that is known.
     pub bound: Option<u64>,
+    /// Whether the tasks fit into as small a part of the host as was wished.
+    pub within_met: bool,
     /// The profile under which [`Advice::with`] was found: the first under which the allowed CPUs as one mask pile up,
     /// else the likeliest.
     pub judged_by: &'static str,
@@ -86,21 +90,10 @@ pub struct Advice {
 /// [`Error::NoFreeCore`] if cores are not to be shared and none is free; [`Error::NoKernel`] without kernels.
 pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let likeliest = *request.kernels.first().ok_or(Error::NoKernel)?;
-    let free = free_for(request)?;
-    let room = without_launcher(request, &free);
-    let wish = Wish {
-        topology: request.topology,
-        load: request.load,
-        ideal: request.ideal,
-        counted: request.allowed,
-        allowed: &room,
-        tasks: request.tasks,
-        cpus_per_task: request.cpus_per_task,
-        smt: request.smt,
-        origin: request.launch.origin,
-    };
+    let open = wishes::open(request)?;
+    let (regions, within_met) = wishes::regions(request, &open)?;
     let judge = judge(request);
-    let Found { places: placed, optimal, bound } = wish.placed(request.policy);
+    let (region, Found { places: placed, optimal, bound }) = best_of(request, &judge, regions);
     // AUTO is content with any run that does not pile up; the other policies hold the kernel to their shape. Tasks with
     // several CPUs are held to it by their entries.
     let any_shape =
@@ -127,10 +120,10 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     let judged_by =
         request.kernels.iter().find(|kernel| Some(kernel.profile.name) == failing).unwrap_or(&likeliest);
     let awake = request.load.awake();
-    let launched = Launched { request, kernel: judged_by, parts: &[], load: request.load, free: &free };
+    let launched = Launched { request, kernel: judged_by, parts: &[], load: request.load, free: &region };
     let mut attempts = Vec::new();
     let mut chosen = None;
-    for (form, parts) in forms(request, &placed, &whole) {
+    for (form, parts) in forms(request, &region, &placed, &whole) {
         let mut proof = if parts == whole { shaped.clone() } else { prover.prove(&parts, held_to) };
         if proof.is_safe() {
             let (launched, origin, run) = launched.worst_of(&parts, awake.as_ref());
@@ -162,6 +155,7 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
     Ok(Advice {
         optimal,
         bound,
+        within_met,
         form,
         parts,
         proof,
@@ -174,8 +168,55 @@ pub fn advise(request: &Request<'_>) -> Result<Advice, Error> {
 }
 
 fn judge<'a>(request: &Request<'a>) -> Judge<'a> {
-    let Request { topology, load, allowed, policy, smt, cpus_per_task, .. } = *request;
-    Judge { topology, load, allowed, policy, smt, cpus_per_task }
+    let Request { topology, load, allowed, policy, smt, cpus_per_task, near, .. } = *request;
+    Judge { topology, load, allowed, policy, smt, cpus_per_task, near }
+}
+
+/// The best placement in any of the regions, and the region. AUTO, of which vectors say little, is asked in one: where the
+/// parent is, else nearest to where the tasks should be, else the emptiest.
+fn best_of(request: &Request<'_>, judge: &Judge<'_>, regions: Vec<CpuSet>) -> (CpuSet, Found) {
+    let idle =
+        |region: &CpuSet| -> Vec<Cpu> { region.iter().filter(|&cpu| request.load.taken(cpu) == 0).collect() };
+    let distances = |region: &CpuSet| -> Vec<u32> {
+        let far = |cpu: Cpu| request.near.map_or(0, |near| near.distance(request.topology, cpu));
+        let mut distances: Vec<u32> = idle(region).into_iter().map(far).collect();
+        distances.sort_unstable();
+        distances
+    };
+    let place = |region: CpuSet| {
+        let found = wish(request, &without_launcher(request, &region)).placed(request.policy);
+        (region, found)
+    };
+    if request.policy != Policy::Auto || request.cpus_per_task > 1 {
+        let places = regions.into_iter().map(place);
+        // The first of the best; it is known to be that if each is known to be the best of its region.
+        let judged = places.map(|(region, found)| (judge.objective(&found.places), region, found));
+        let best = judged.reduce(|mut best, mut next| {
+            let optimal = best.2.optimal && next.2.optimal;
+            (best.2.optimal, next.2.optimal) = (optimal, optimal);
+            if next.0 < best.0 { next } else { best }
+        });
+        return best.map_or_else(|| place(request.allowed.clone()), |(_, region, found)| (region, found));
+    }
+    let key = |region: &CpuSet| {
+        let is_elsewhere = request.launch.origin.is_some_and(|origin| !region.contains(origin));
+        let nearest: u64 = distances(region).into_iter().take(request.cpus()).map(u64::from).sum();
+        (is_elsewhere, nearest, Reverse(idle(region).len()))
+    };
+    let region = regions.into_iter().min_by_key(key).unwrap_or_else(|| request.allowed.clone());
+    // No further away than need be for a CPU for each task.
+    match (request.near, distances(&region).get(request.cpus().saturating_sub(1))) {
+        (Some(near), Some(&most)) => {
+            place(region.iter().filter(|&cpu| near.distance(request.topology, cpu) <= most).collect())
+        }
+        _ => place(region),
+    }
+}
+
+fn wish<'a>(request: &Request<'a>, room: &'a CpuSet) -> Wish<'a> {
+    let Request { topology, load, ideal, allowed, tasks, cpus_per_task, smt, near, launch, .. } = *request;
+    let origin = launch.origin;
+    Wish { topology, load, ideal, counted: allowed, allowed: room, tasks, cpus_per_task, smt, near, origin }
 }
 
 /// Without the launcher's CPU, if that is known and costs nothing: a task put there would share it while it runs.
@@ -193,30 +234,16 @@ pub fn objective(request: &Request<'_>, places: &[Cpu]) -> Objective {
     judge(request).objective(places)
 }
 
-/// The allowed CPUs, without cores of other jobs if those are not to be shared.
-fn free_for(request: &Request<'_>) -> Result<CpuSet, Error> {
-    if request.smt != Smt::FullCores {
-        return Ok(request.allowed.clone());
-    }
-    let taken = |core: &CpuSet| core.iter().any(|cpu| request.load.taken(cpu) > 0);
-    let whole = |cpu: &Cpu| request.topology.span(Level::Core, *cpu).is_some_and(|core| !taken(core));
-    let free: CpuSet = request.allowed.iter().filter(whole).collect();
-    if free.is_empty() {
-        return Err(Error::NoFreeCore { cores: split(request.topology, Level::Core, request.allowed).len() });
-    }
-    Ok(free)
-}
-
 /// The most masks that tasks are divided over; more are no simpler than an entry for each task.
 const MAX_PARTS: usize = 256;
 
 /// The forms that the caller can apply, widest first.
-fn forms(request: &Request<'_>, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Vec<Part>)> {
+fn forms(request: &Request<'_>, region: &CpuSet, placed: &[Cpu], whole: &[Part]) -> Vec<(Form, Vec<Part>)> {
     let applies = |form: Form| request.can_apply.is_empty() || request.can_apply.contains(&form);
     let mut forms = if request.cpus_per_task > 1 {
         own_cpus(request, placed, applies).into_iter().collect()
     } else {
-        wide_forms(request, placed, whole, applies)
+        wide_forms(request, region, placed, whole, applies)
     };
     // Nothing of what the caller can apply is to be had as such: the mask as it is, whatever it is called.
     if forms.is_empty() {
@@ -250,13 +277,15 @@ fn own_cpus(
 
 fn wide_forms(
     request: &Request<'_>,
+    region: &CpuSet,
     placed: &[Cpu],
     whole: &[Part],
     applies: impl Fn(Form) -> bool,
 ) -> Vec<(Form, Vec<Part>)> {
     let mut forms = Vec::new();
     let as_asked = if request.asked { Form::Mask } else { Form::None };
-    if !request.kept && applies(as_asked) {
+    let is_whole = region == request.allowed;
+    if !request.kept && is_whole && applies(as_asked) {
         forms.push((as_asked, whole.to_vec()));
     }
     let one_mask = |placed: &[Cpu], cpus: CpuSet| Part {
@@ -266,6 +295,9 @@ fn wide_forms(
         as_asked: false,
     };
     if applies(Form::Mask) {
+        if !request.kept && !is_whole {
+            forms.push((Form::Mask, vec![one_mask(placed, region.clone())]));
+        }
         forms.push((Form::Mask, vec![one_mask(placed, placed.iter().copied().collect())]));
     }
     // An entry of PER_TASK may be a mask of several CPUs, shared with other tasks: the same as a SPLIT to the kernel.
@@ -274,7 +306,7 @@ fn wide_forms(
         let form = if applies(Form::Split) { Form::Split } else { Form::PerTask };
         for level in [Level::Package, Level::Node, Level::Llc] {
             let tight = split(request.topology, level, &placed.iter().copied().collect());
-            let wide = (!request.kept).then(|| split(request.topology, level, request.allowed));
+            let wide = (!request.kept).then(|| split(request.topology, level, region));
             for masks in wide.into_iter().chain([tight]).filter(|masks| masks.len() <= MAX_PARTS) {
                 let in_mask =
                     |mask: &CpuSet| placed.iter().copied().filter(|&cpu| mask.contains(cpu)).collect();

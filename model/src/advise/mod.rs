@@ -8,10 +8,12 @@ mod optimum;
 mod placement;
 mod proof;
 mod tree;
+mod wishes;
 
 pub use form::{Advice, Attempt, Form, Part, advise, objective};
 pub use objective::{Component, Objective};
 pub use proof::{Failure, MAX_RUNS, Margin, Outcome, Proof};
+pub use wishes::{Exclusive, Near, Within};
 
 use crate::{
     cpuset::{Cpu, CpuSet},
@@ -19,7 +21,7 @@ use crate::{
     load::Load,
     predict::{Burst, Entry, GAP, Markable, Marks, Parent, Symmetry, Weight},
     profile::Profile,
-    topology::Topology,
+    topology::{Level, Topology},
 };
 
 /// How tasks lie towards each other.
@@ -139,6 +141,12 @@ pub struct Request<'a> {
     pub policy: Policy,
     /// What to do with the threads of one core.
     pub smt: Smt,
+    /// Into how small a part of the host they should fit.
+    pub within: Option<Within>,
+    /// Where they should be near to.
+    pub near: Option<&'a Near>,
+    /// What is for them alone: a constraint, not a wish.
+    pub exclusive: Option<Exclusive>,
     /// How they will be started.
     pub launch: Launch<'a>,
     /// The forms that the caller can apply; empty for all.
@@ -153,6 +161,13 @@ pub struct Request<'a> {
     pub with_margin: bool,
 }
 
+impl Request<'_> {
+    /// How many CPUs the tasks get all together.
+    fn cpus(&self) -> usize {
+        self.tasks.saturating_mul(self.cpus_per_task) as usize
+    }
+}
+
 /// Why there is no advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -161,6 +176,32 @@ pub enum Error {
     NoFreeCore {
         /// How many allowed cores there are.
         cores: usize,
+    },
+    /// Too few CPUs without other jobs on what is to be exclusive.
+    #[error(
+        "exclusive: {asked} CPUs are asked for, and {free} of the {allowed} allowed ones have no other job there"
+    )]
+    NotAlone {
+        /// What was to be exclusive.
+        exclusive: Exclusive,
+        /// CPUs asked for.
+        asked: usize,
+        /// Allowed CPUs that nobody else is on, nor on the rest of their unit.
+        free: usize,
+        /// Allowed CPUs.
+        allowed: usize,
+    },
+    /// No unit has an idle CPU for each of the tasks'.
+    #[error("within: {asked} CPUs are asked for, and no {} has more than {free} idle ones of {allowed} allowed", level.name())]
+    NotWithin {
+        /// The level.
+        level: Level,
+        /// CPUs asked for.
+        asked: usize,
+        /// The most idle ones that one unit has.
+        free: usize,
+        /// The most allowed ones that one unit has.
+        allowed: usize,
     },
     /// The kernels of this host are not told.
     #[error("no kernel to prove the advice for")]

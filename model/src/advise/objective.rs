@@ -1,6 +1,6 @@
 //! How good a placement is: a vector compared from left to right, smaller is better.
 
-use super::{Policy, Smt, tree};
+use super::{Near, Policy, Smt, tree};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
@@ -33,6 +33,7 @@ pub(super) struct Judge<'a> {
     pub(super) policy: Policy,
     pub(super) smt: Smt,
     pub(super) cpus_per_task: u32,
+    pub(super) near: Option<&'a Near>,
 }
 
 impl Judge<'_> {
@@ -63,6 +64,10 @@ impl Judge<'_> {
             ]);
         }
         shape.push(component("cores shared against the wish", vec![self.cores_shared(places)]));
+        if let Some(near) = self.near {
+            let far = places.iter().map(|&cpu| u64::from(near.distance(self.topology, cpu))).sum();
+            shape.push(component("distance from the place to be near to", vec![far]));
+        }
         let per = |level: Level| {
             self.counts(places, self.topology.units(level).len(), |cpu| self.topology.unit_of(level, cpu))
         };

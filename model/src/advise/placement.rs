@@ -1,7 +1,7 @@
 //! The CPU of each task under each policy: the placement behind every form.
 
 use super::{
-    Policy, Smt,
+    Near, Policy, Smt,
     optimum::{Found, Goal},
     tree::{Tree, split},
 };
@@ -28,6 +28,7 @@ pub(super) struct Wish<'a> {
     pub(super) tasks: u32,
     pub(super) cpus_per_task: u32,
     pub(super) smt: Smt,
+    pub(super) near: Option<&'a Near>,
     /// Where the parent is, if that is known.
     pub(super) origin: Option<Cpu>,
 }
@@ -59,6 +60,7 @@ impl Wish<'_> {
             per_task: self.cpus_per_task,
             policy: if policy == Policy::Auto { Policy::Spread } else { policy },
             smt: self.smt,
+            near: self.near,
         };
         goal.reach()
     }
@@ -68,7 +70,7 @@ impl Wish<'_> {
     /// convex functions are M♮-convex). The exceptions are left out: units that cross, and cores of which a second task
     /// costs less than the first.
     fn is_simple(&self) -> bool {
-        self.cpus_per_task == 1 && self.sharing_is_convex() && self.units_nest()
+        self.cpus_per_task == 1 && self.near.is_none() && self.sharing_is_convex() && self.units_nest()
     }
 
     /// Each core is in one LLC, each LLC in one node, each node in one package.

@@ -6,7 +6,9 @@ use crate::{
 };
 use berth_model::{
     CpuSet,
-    advise::{Advice, Form, Kernel, Launch, Outcome, Policy, Request, Smt, advise},
+    advise::{
+        Advice, Error, Exclusive, Form, Kernel, Launch, Near, Outcome, Policy, Request, Smt, Within, advise,
+    },
     domains::Domains,
     predict::{Burst, Markable, Parent},
     profile::Profile,
@@ -14,12 +16,16 @@ use berth_model::{
 };
 
 /// What a test asks, with the common answers filled in.
+#[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub(crate) allowed: Option<&'a CpuSet>,
     pub(crate) tasks: u32,
     pub(crate) cpus_per_task: u32,
     pub(crate) policy: Policy,
     pub(crate) smt: Smt,
+    pub(crate) within: Option<Within>,
+    pub(crate) near: Option<&'a Near>,
+    pub(crate) exclusive: Option<Exclusive>,
     pub(crate) launch: Launch<'a>,
     pub(crate) can_apply: &'a [Form],
     pub(crate) kept: bool,
@@ -34,6 +40,9 @@ impl Question<'_> {
             cpus_per_task: 1,
             policy: Policy::Auto,
             smt: Smt::Avoid,
+            within: None,
+            near: None,
+            exclusive: None,
             launch: Launch::default(),
             can_apply: &[],
             kept: false,
@@ -42,6 +51,10 @@ impl Question<'_> {
     }
 
     pub(crate) fn ask(&self, bench: &Bench) -> Advice {
+        self.try_ask(bench).unwrap()
+    }
+
+    pub(crate) fn try_ask(&self, bench: &Bench) -> Result<Advice, Error> {
         let ideal = Domains::build(&bench.topology, Profile::ideal());
         let kernel = Kernel { profile: &bench.profile, domains: &bench.domains, symmetry: &bench.symmetry };
         advise(&Request {
@@ -55,6 +68,9 @@ impl Question<'_> {
             cpus_per_task: self.cpus_per_task,
             policy: self.policy,
             smt: self.smt,
+            within: self.within,
+            near: self.near,
+            exclusive: self.exclusive,
             launch: self.launch,
             can_apply: self.can_apply,
             single_cpus: self.can_apply == [Form::PerTask],
@@ -62,7 +78,6 @@ impl Question<'_> {
             marks: Markable::Crowded,
             with_margin: self.with_margin,
         })
-        .unwrap()
     }
 }
 

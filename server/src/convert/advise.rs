@@ -6,14 +6,15 @@ use super::{
     host,
     predict::{self, known_enum},
     unserved::Unserved,
+    wishes::Wishes,
 };
 use crate::{service::Caller, snapshot::Snapshot};
 use berth_model::{
-    advise::{Form, Launch, Policy, Smt},
+    advise::{Form, Launch, Near, Policy, Smt},
     cpuset::{Cpu, CpuSet, MAX_CPUS},
     predict::Markable,
 };
-use berth_proto::v1::{self, form, launch, policy, scenario, smt, view};
+use berth_proto::v1::{self, form, launch, level, near, policy, scenario, smt, view};
 
 /// The most forms that one says it can apply: each of them, and some twice.
 const MAX_FORMS: usize = 16;
@@ -32,6 +33,7 @@ pub(crate) struct Asked {
     only_task: Option<u32>,
     full: bool,
     trace: bool,
+    wishes: Wishes,
     formats: Formats,
 }
 
@@ -56,6 +58,9 @@ pub(crate) struct Question {
     pub(crate) trace: bool,
     /// The CPUs are kept for the tasks.
     pub(crate) kept: bool,
+    pub(crate) wishes: Wishes,
+    /// The place that is wished for, on this host.
+    pub(crate) near: Option<Near>,
     pub(crate) formats: Formats,
 }
 
@@ -119,10 +124,12 @@ impl Question {
 /// If a field is set that is not served yet.
 pub(crate) fn unserved(request: &v1::AdviseRequest) -> Result<(), Failure> {
     let mut fields = Unserved::default();
-    fields.field("within", request.within.is_some());
-    fields.field("near", request.near.is_some());
+    let is_pci = |near: &v1::Near| matches!(near.place, Some(near::Place::Pci(_)));
+    fields.field("near.pci", request.near.as_ref().is_some_and(is_pci));
+    // What is kept is what is placed: the rest of a unit would be open to others.
+    let wider = !matches!(request.exclusive(), level::Value::Unspecified | level::Value::Pu);
+    fields.field("exclusive above PU with hold", wider && request.hold.is_some());
     fields.field("memory", request.memory.is_some());
-    fields.field("exclusive", request.exclusive != 0);
     fields.field("min_cpus", request.min_cpus != 0);
     fields.field("core_kinds", !request.core_kinds.is_empty());
     fields.field("cpu_quota", request.cpu_quota != 0.0);
@@ -177,6 +184,7 @@ pub(crate) fn from_wire(request: &v1::AdviseRequest, faults: &mut Faults) -> Ask
         only_task: request.only_task,
         full: request.view() == view::Value::Full,
         trace: request.trace,
+        wishes: Wishes::from_wire(request, faults),
         formats: Formats::from_wire(&request.formats, &request.slurm_cpus, faults),
     }
 }
@@ -239,6 +247,7 @@ impl Asked {
         let allowed = predict::allowed(self.allowed, topology, faults, warnings)?;
         predict::origin(self.launch.origin, topology, faults)?;
         predict::are_groups(&self.launch.marked, snapshot, faults);
+        let near = self.wishes.near(topology, faults);
         Ok(Question {
             tasks: self.tasks,
             cpus_per_task: self.cpus_per_task,
@@ -253,6 +262,8 @@ impl Asked {
             full: self.full,
             trace: self.trace,
             kept: false,
+            wishes: self.wishes,
+            near,
             formats: self.formats,
         })
     }

@@ -26,6 +26,7 @@ pub(crate) mod topology;
 pub(crate) mod trace;
 pub(crate) mod unserved;
 pub(crate) mod warnings;
+pub(crate) mod wishes;
 
 pub(crate) use faults::Faults;
 pub(crate) use hold_failure::HoldFailure;

@@ -44,6 +44,8 @@ pub(crate) enum Failure {
     Moved { what: &'static str, expected: u64, now: u64 },
     /// Cores are not to be shared with other jobs, and none is free now.
     NoFreeCore { cores: usize },
+    /// The tasks do not fit as is demanded: now, or ever.
+    NoRoom { reason: &'static str, said: String, asked: usize, free: usize, allowed: usize },
     /// Nothing was read yet.
     NoSnapshot,
     /// The load is older than the caller wants it, or not known.
@@ -95,7 +97,8 @@ impl Failure {
         match self {
             Self::Fields(_) => Code::InvalidArgument,
             Self::Precondition(_) => Code::FailedPrecondition,
-            Self::NoFreeCore { .. } | Self::Quota { .. } => Code::ResourceExhausted,
+            Self::NoRoom { asked, allowed, .. } if asked > allowed => Code::FailedPrecondition,
+            Self::NoRoom { .. } | Self::NoFreeCore { .. } | Self::Quota { .. } => Code::ResourceExhausted,
             Self::Moved { .. } => Code::Aborted,
             Self::NoSnapshot | Self::LoadTooOld { .. } | Self::Stopping | Self::Overloaded { .. } => {
                 Code::Unavailable
@@ -119,6 +122,7 @@ impl Failure {
             Self::Precondition(Precondition::CpusOffline { .. }) => "CPUS_OFFLINE",
             Self::Precondition(Precondition::KernelNotModelled { .. }) => "KERNEL_NOT_MODELLED",
             Self::NoFreeCore { .. } => "NO_FREE_CORE",
+            Self::NoRoom { reason, .. } => reason,
             Self::Moved { .. } => "GENERATION_MOVED",
             Self::NoSnapshot => "NO_SNAPSHOT",
             Self::LoadTooOld { .. } => "LOAD_TOO_OLD",
@@ -162,6 +166,7 @@ impl Failure {
                     "smt: FULL_CORES shares no core with other jobs, and each of the {cores} allowed cores runs one; name other CPUs, or ask again"
                 )
             }
+            Self::NoRoom { said, .. } => said.clone(),
             Self::Moved { what, expected, now } => {
                 format!("the {what} has moved from generation {expected} to {now}; look at it again")
             }
@@ -213,6 +218,11 @@ impl Failure {
                 vec![("field", (*field).to_owned()), ("cpus", cpus.clone())]
             }
             Self::NoFreeCore { cores } => vec![("cores", cores.to_string())],
+            Self::NoRoom { asked, free, allowed, .. } => vec![
+                ("asked", asked.to_string()),
+                ("free", free.to_string()),
+                ("allowed", allowed.to_string()),
+            ],
             Self::Moved { what, expected, now } => {
                 vec![
                     ("what", (*what).to_owned()),
@@ -276,6 +286,14 @@ impl Failure {
             }
             Self::NoFreeCore { .. } => {
                 details.set_quota_failure(vec![QuotaViolation::new("cores", self.message())]);
+                details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
+            }
+            Self::NoRoom { asked, allowed, .. } if asked > allowed => {
+                let violation = PreconditionViolation::new("ROOM", "allowed", self.message());
+                details.set_precondition_failure(vec![violation]);
+            }
+            Self::NoRoom { .. } => {
+                details.set_quota_failure(vec![QuotaViolation::new("cpus", self.message())]);
                 details.set_retry_info(Some(RETRY_AFTER_SAMPLE));
             }
             Self::Quota { of, .. } => {

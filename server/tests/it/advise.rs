@@ -265,6 +265,120 @@ async fn this_host_answers() {
     }
 }
 
+/// A host of two nodes with eight CPUs each.
+fn two_nodes(tasks: u32) -> v1::AdviseRequest {
+    let source = v1::host::Source::Synthetic("pack:2 [numa] l3:1 core:8 pu:1".to_owned());
+    v1::AdviseRequest {
+        tasks,
+        host: Some(v1::Host { source: Some(source), ..v1::Host::default() }),
+        kernel: release("6.12.97"),
+        ..v1::AdviseRequest::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_cpus_for_each_task() {
+    let served = Served::start(&[]).await;
+    let [(_, channel), _] = served.channels().await;
+    let request = v1::AdviseRequest { cpus_per_task: 4, ..two_nodes(3) };
+    let advice = ask(&channel, request.clone()).await.advice.unwrap();
+    assert_eq!(advice.form(), Form::PerTask);
+    let entries: Vec<&str> = advice.tasks.iter().map(|entry| entry.cpus.as_str()).collect();
+    assert_eq!(entries, ["0-3", "4-7", "8-11"]);
+    assert_eq!(advice.proof.unwrap().result(), Proven::Safe);
+    let only = ask(&channel, v1::AdviseRequest { only_task: Some(1), ..request }).await.advice.unwrap();
+    assert_eq!((only.tasks.len(), only.tasks[0].task, only.tasks[0].cpus.as_str()), (1, 1, "4-7"));
+    let far_too_many = v1::AdviseRequest { cpus_per_task: 40_000, ..two_nodes(2) };
+    let status = placement(&channel).advise(far_too_many).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("cpus_per_task"), "{}", status.message());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_the_words_of_launchers() {
+    let served = Served::start(&[]).await;
+    let [(_, channel), _] = served.channels().await;
+    let request = v1::AdviseRequest {
+        can_apply: vec![Form::PerTask.into()],
+        single_cpus: true,
+        formats: vec![v1::format::Value::Omp.into(), v1::format::Value::All.into()],
+        slurm_cpus: (0..16).collect(),
+        allowed: "0-1".to_owned(),
+        ..two_nodes(2)
+    };
+    let response = ask(&channel, request).await;
+    let text = |format: v1::format::Value| {
+        let of = response.formatted.iter().filter(|formatted| formatted.format() == format);
+        of.map(|formatted| formatted.text.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(text(v1::format::Value::Omp), ["export OMP_PLACES=\"{0},{1}\"\nexport OMP_PROC_BIND=close"]);
+    assert_eq!(text(v1::format::Value::TasksetList), ["taskset -c 0", "taskset -c 1"]);
+    assert_eq!(text(v1::format::Value::SlurmCpuBind), ["--cpu-bind=mask_cpu:0x1,0x2"]);
+    assert!(response.formatted.iter().all(|formatted| formatted.because.is_empty()));
+    // Where it is best not to bind, there is nothing to write.
+    let unbound = v1::AdviseRequest { formats: vec![v1::format::Value::Docker.into()], ..two_nodes(2) };
+    let formatted = ask(&channel, unbound).await.formatted.remove(0);
+    assert_eq!((formatted.text.as_str(), formatted.because.as_str()), ("", "the advice is not to bind."));
+    // Without Slurm's numbering that format says why it is empty.
+    let unknown = v1::AdviseRequest {
+        formats: vec![v1::format::Value::SlurmCpuBind.into()],
+        allowed: "0-1".to_owned(),
+        ..two_nodes(2)
+    };
+    let formatted = ask(&channel, unknown).await.formatted.remove(0);
+    assert!(formatted.text.is_empty() && !formatted.because.is_empty(), "{formatted:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_in_the_host() {
+    use v1::{level::Value as Level, near::Place};
+    let served = Served::start(&[]).await;
+    let [(_, channel), _] = served.channels().await;
+    let within = |required| Some(v1::Within { level: Level::Node.into(), required });
+    let near = |place| Some(v1::Near { place: Some(place) });
+    let reasons = |response: &v1::AdviseResponse| {
+        response.warnings.iter().map(|warning| warning.reason.clone()).collect::<Vec<_>>()
+    };
+
+    let response = ask(&channel, v1::AdviseRequest { near: near(Place::Node(1)), ..two_nodes(4) }).await;
+    assert_eq!(parts(response.advice.as_ref().unwrap()), [(4, "8-15")]);
+    assert_eq!(response.advice.unwrap().parts[0].memory_nodes, "1");
+    let elsewhere =
+        v1::AdviseRequest { near: near(Place::Cpu(12)), allowed: "0-7".to_owned(), ..two_nodes(4) };
+    assert!(reasons(&ask(&channel, elsewhere).await).contains(&"NEAR_NOT_MET".to_owned()));
+
+    let preferred = ask(&channel, v1::AdviseRequest { within: within(false), ..two_nodes(10) }).await;
+    assert!(reasons(&preferred).contains(&"WITHIN_NOT_MET".to_owned()));
+    let never = v1::AdviseRequest { within: within(true), ..two_nodes(10) };
+    let status = placement(&channel).advise(never).await.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition, "{}", status.message());
+    let mut now = v1::AdviseRequest { within: within(true), ..two_nodes(8) };
+    let busy = |cpus: &str| v1::CpuLoad { cpus: cpus.to_owned(), runnable: Some(1), ..Default::default() };
+    now.host.as_mut().unwrap().load = vec![busy("0,8")];
+    let status = placement(&channel).advise(now.clone()).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted, "{}", status.message());
+    let info = status.get_error_details().error_info().unwrap().clone();
+    assert_eq!(info.reason, "NOT_WITHIN");
+    assert_eq!(["asked", "free", "allowed"].map(|key| info.metadata[key].as_str()), ["8", "7", "8"]);
+
+    now.within = None;
+    now.set_exclusive(Level::Node);
+    let status = placement(&channel).advise(now).await.unwrap_err();
+    assert_eq!(status.get_error_details().error_info().unwrap().reason, "NOT_ALONE");
+    for wrong in [
+        v1::AdviseRequest { near: near(Place::Node(7)), ..two_nodes(1) },
+        v1::AdviseRequest { near: near(Place::Cpu(99)), ..two_nodes(1) },
+        v1::AdviseRequest {
+            within: Some(v1::Within { level: Level::Pu.into(), required: false }),
+            ..two_nodes(1)
+        },
+        v1::AdviseRequest { exclusive: 77, ..two_nodes(1) },
+    ] {
+        let status = placement(&channel).advise(wrong).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{}", status.message());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_fields_are_named() {
     let served = Served::start(&[]).await;

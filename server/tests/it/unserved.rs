@@ -38,11 +38,11 @@ async fn fields_of_predict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_advise() {
     let served = Served::start(&[]).await;
-    let set: [(&str, Change<v1::AdviseRequest>); 12] = [
-        ("within", |r| r.within = Some(v1::Within::default())),
-        ("near", |r| r.near = Some(v1::Near::default())),
+    let set: [(&str, Change<v1::AdviseRequest>); 10] = [
+        ("near.pci", |r| {
+            r.near = Some(v1::Near { place: Some(v1::near::Place::Pci("0000:41:00.0".to_owned())) })
+        }),
         ("memory", |r| r.memory = Some(v1::Memory::default())),
-        ("exclusive", |r| r.set_exclusive(v1::level::Value::Core)),
         ("min_cpus", |r| r.min_cpus = 1),
         ("core_kinds", |r| r.core_kinds.push("IntelAtom".to_owned())),
         ("cpu_quota", |r| r.cpu_quota = 2.5),

@@ -13,7 +13,7 @@ mod scattered;
 mod score;
 mod table;
 
-use super::{Policy, Smt, tree::tenths};
+use super::{Near, Policy, Smt, tree::tenths};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
@@ -40,6 +40,7 @@ pub(super) struct Goal<'a> {
     /// SPREAD or COMPACT.
     pub(super) policy: Policy,
     pub(super) smt: Smt,
+    pub(super) near: Option<&'a Near>,
 }
 
 /// A placement.
@@ -229,13 +230,14 @@ impl<'a> Search<'a> {
 
     /// The ways to take CPUs of one core: the least used first.
     fn core(&self, index: usize) -> Table {
-        let Goal { topology, load, smt, .. } = *self.goal;
+        let Goal { topology, load, smt, near, .. } = *self.goal;
         let cpus = &self.branches[index].cpus;
-        let mut order: Vec<(u8, usize)> = cpus
+        let far = |cpu: Cpu| near.map_or(0, |near| near.distance(topology, cpu));
+        let mut order: Vec<(u32, u8, usize)> = cpus
             .iter()
             .filter_map(|cpu| {
                 let rank = self.fill.candidates.binary_search(&cpu).ok()?;
-                Some((tenths(load.of(cpu).utilisation), rank))
+                Some((far(cpu), tenths(load.of(cpu).utilisation), rank))
             })
             .collect();
         order.sort_unstable();
@@ -246,10 +248,13 @@ impl<'a> Search<'a> {
         let score = |count: usize| {
             let is_shared = smt == Smt::Share || busy + if self.fill.on_idle { count } else { 0 } > 1;
             let used = has_ours || count > 0;
-            let tenths = order[..count].iter().map(|&(tenths, _)| u64::from(tenths)).sum();
-            Score::of(Term::Cores, (used && is_shared).into()) + Score::of(Term::Tenths, tenths)
+            let taken = || order[..count].iter();
+            let far = taken().map(|&(far, _, _)| u64::from(far)).sum();
+            let tenths = taken().map(|&(_, tenths, _)| u64::from(tenths)).sum();
+            let shared = Score::of(Term::Cores, (used && is_shared).into());
+            shared + Score::of(Term::Near, far) + Score::of(Term::Tenths, tenths)
         };
-        let ranks: Vec<usize> = order.iter().map(|&(_, rank)| rank).collect();
+        let ranks: Vec<usize> = order.iter().map(|&(_, _, rank)| rank).collect();
         Table::ordered(&self.empty, &ranks, self.rows(ranks.len()), score)
     }
 

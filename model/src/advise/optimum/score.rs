@@ -21,6 +21,8 @@ pub(super) enum Term {
     Broken(Wide),
     /// Cores shared against the wish.
     Cores,
+    /// Distance from the place to be near to.
+    Near,
     /// Units used: packages, then nodes, then LLCs.
     Used(Wide),
     /// Distance of all pairs of tasks.
@@ -43,10 +45,11 @@ impl Score {
     pub(super) fn of(term: Term, value: u64) -> Self {
         let wide = u128::from(value);
         let (before, shape, after) = match term {
-            Term::Broken(Wide::Llc) => (wide << 80, 0, 0),
-            Term::Broken(Wide::Node) => (wide << 60, 0, 0),
-            Term::Broken(Wide::Package) => (wide << 40, 0, 0),
-            Term::Cores => (wide, 0, 0),
+            Term::Broken(Wide::Llc) => (wide << 96, 0, 0),
+            Term::Broken(Wide::Node) => (wide << 76, 0, 0),
+            Term::Broken(Wide::Package) => (wide << 56, 0, 0),
+            Term::Cores => (wide << 32, 0, 0),
+            Term::Near => (wide, 0, 0),
             Term::Used(Wide::Package) => (0, wide << 96, 0),
             Term::Used(Wide::Node) => (0, wide << 76, 0),
             Term::Used(Wide::Llc) => (0, wide << 56, 0),

@@ -21,7 +21,7 @@ use crate::{
 };
 use berth_model::{
     advise::{Advice, Error, Form, Kernel, Outcome as ProofOutcome, Part, Policy, Request, objective},
-    cpuset::Cpu,
+    cpuset::{Cpu, CpuSet},
     hold::{self, Mode},
 };
 use berth_proto::v1::{self, verdict};
@@ -128,6 +128,9 @@ fn answer(
         cpus_per_task: question.cpus_per_task,
         policy: question.policy,
         smt: question.smt,
+        within: question.wishes.within,
+        near: question.near.as_ref(),
+        exclusive: question.wishes.exclusive,
         launch: question.launch(),
         can_apply: if pin { &pinned } else { &question.can_apply },
         single_cpus: question.single_cpus || pin,
@@ -158,7 +161,7 @@ fn answer(
     let told = |question: &Question| {
         let frame = Frame { question, scene, covered, valid_for: &rests_on };
         let mut warnings = Warnings::default();
-        warn_of_advice(&given, covered, &mut warnings);
+        warn_of_advice(&given, question, covered, &mut warnings);
         if question.full && Frame::is_long(&given) {
             let said =
                 "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
@@ -219,6 +222,12 @@ fn parts_to_keep(advice: &Advice) -> Vec<hold::Part> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::NoFreeCore { cores } => Failure::NoFreeCore { cores },
+        Error::NotAlone { asked, free, allowed, .. } => {
+            Failure::NoRoom { reason: "NOT_ALONE", said: error.to_string(), asked, free, allowed }
+        }
+        Error::NotWithin { asked, free, allowed, .. } => {
+            Failure::NoRoom { reason: "NOT_WITHIN", said: error.to_string(), asked, free, allowed }
+        }
         Error::NoKernel => Failure::internal(error),
     }
 }
@@ -256,7 +265,7 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
     }
 }
 
-fn warn_of_advice(advice: &Advice, covered: bool, warnings: &mut Warnings) {
+fn warn_of_advice(advice: &Advice, question: &Question, covered: bool, warnings: &mut Warnings) {
     let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
     if !advice.proof.is_safe() || (!covered && needs_model) {
         let said = match advice.proof.outcome {
@@ -270,6 +279,23 @@ fn warn_of_advice(advice: &Advice, covered: bool, warnings: &mut Warnings) {
     if !advice.optimal {
         let said = "Where caches cross NUMA nodes, NUMA distances are those of no hierarchy, or a host is very large, not every placement is tried: a better one may exist.";
         warnings.add("MAY_NOT_BE_OPTIMAL", said);
+    }
+    if let Some(within) = question.wishes.within.filter(|_| !advice.within_met) {
+        let level = within.level.name();
+        let said = format!("No single {level} has an idle CPU for each: the tasks are on several.");
+        warnings.add("WITHIN_NOT_MET", said);
+    }
+    if let Some(near) = &question.near {
+        let placed = advice::placed(advice);
+        let away: CpuSet = placed.iter().copied().filter(|&cpu| !near.at().contains(cpu)).collect();
+        if !away.is_empty() {
+            let said = if question.allowed.intersects(near.at()) {
+                "Not every task has room at the place that it should be near to: these CPUs are the nearest others."
+            } else {
+                "No allowed CPU is at the place that the tasks should be near to: these are the nearest ones."
+            };
+            warnings.add_about("NEAR_NOT_MET", said, &away);
+        }
     }
 }
 
