@@ -198,7 +198,7 @@ fn process_from_wire(
     };
     if !known.may_name(found) {
         let said = format!(
-            "process {} is another user's, whose end is none of yours; expected a process of your own",
+            "process {} is another user's, whose end is none of yours; expected a process of your own, or the one that your session was started by",
             asked.pid
         );
         faults.add(format!("{field}.process.pid"), said);

@@ -28,6 +28,11 @@ pub fn is_alive(root: &Path, process: Process) -> io::Result<bool> {
     Ok(with_pid(root, process.pid)? == Some(process))
 }
 
+/// The process that this one is a child of. Nothing if it has ended.
+pub fn parent(root: &Path, pid: u32) -> Option<u32> {
+    Task::parse(&fs::read(root.join(format!("proc/{pid}/stat"))).ok()?).map(|first| first.parent)
+}
+
 /// Who a process, or that of a thread, runs as. Nothing if it has ended.
 #[doc(alias = "euid")]
 pub fn effective_uid(root: &Path, pid: u32) -> Option<u32> {

@@ -43,6 +43,19 @@ impl Owners {
         (self.process(process.pid) == Some(process)).then_some(uid)
     }
 
+    /// Whether this process started the session that another one of the user's is in: it is the nearest one of somebody else
+    /// that it descends from, such as Slurm's of a job step. The host's first process is none.
+    pub(crate) fn started(&self, process: Process, of: Process, uid: u32) -> bool {
+        let mut pid = of.pid;
+        while let Some(parent) = process::parent(&self.root, pid).filter(|parent| *parent > 1) {
+            if process::effective_uid(&self.root, parent) != Some(uid) {
+                return parent == process.pid && self.process(parent) == Some(process);
+            }
+            pid = parent;
+        }
+        false
+    }
+
     /// Whether there are processes in the cgroup, and all run as this user.
     pub(crate) fn is_of(&self, path: &str, uid: u32) -> bool {
         let folders = cgroup::folders(&self.root, path).unwrap_or_default();

@@ -121,7 +121,9 @@ impl Known for Caller {
     }
 
     fn may_name(&self, process: Process) -> bool {
-        self.peer.is_admin() || (self.peer.uid().is_some() && self.owners.uid_of(process) == self.peer.uid())
+        let own = |uid| self.owners.uid_of(process) == Some(uid);
+        let session = |uid| self.peer.process().is_some_and(|of| self.owners.started(process, of, uid));
+        self.peer.is_admin() || self.peer.uid().is_some_and(|uid| own(uid) || session(uid))
     }
 
     fn may_name_cgroup(&self, path: &str) -> bool {

@@ -133,11 +133,15 @@ async fn one_cannot_send_others_away() {
         // 40 tasks and the four that count: 22 on each.
         assert_eq!(on.map(|count| count.tasks), Some(18), "65,536 tasks on CPU {first} never came");
     }
-    // A process of another's, which may never end, is no owner of one's holds.
-    for pid in [1, other.pid()] {
+    // What started one's session is an owner, as Slurm's process of a step is for the hold of its tasks.
+    let owned = |pid| {
         let owner = v1::owner::Owner::Process(v1::Process { pid, start_time: 0 });
-        let spec = v1::HoldSpec { owner: Some(v1::Owner { owner: Some(owner) }), ..Default::default() };
-        let refused = create(&one.channel, spec, &first.to_string()).await.unwrap_err();
+        v1::HoldSpec { owner: Some(v1::Owner { owner: Some(owner) }), ..Default::default() }
+    };
+    create(&one.channel, owned(std::process::id()), &first.to_string()).await.unwrap();
+    // Another process of another's, which may never end, is none.
+    for pid in [1, other.pid()] {
+        let refused = create(&one.channel, owned(pid), &first.to_string()).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
         assert!(refused.message().contains("another user's"), "{refused:?}");
     }
