@@ -77,6 +77,9 @@ pub struct DevicePlugin {
     /// How the devices of one container should lie towards each other
     #[arg(long, value_enum, ignore_case = true, default_value_t = Policy::Compact, help_heading = GIVEN)]
     pub policy: Policy,
+    /// How long berthd is waited for while the kubelet waits, which starts no other pod meanwhile
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time::parse, help_heading = GIVEN)]
+    pub deadline: Duration,
     /// How long devices stay held after the kubelet has last listed them as some pod's
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::any, help_heading = GIVEN)]
     pub grace: Duration,

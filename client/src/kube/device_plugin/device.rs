@@ -91,8 +91,8 @@ pub(super) struct Catalogue {
     topology: DeviceTopology,
     /// CPUs for no container, as the operator says.
     reserved: CpuSet,
-    /// CPUs for containers, as the kubelet says. Empty: it does not.
-    allocatable: CpuSet,
+    /// CPUs for containers, as the kubelet says; empty if it does not. `None`: it was not asked yet.
+    allocatable: Option<CpuSet>,
     isolated: CpuSet,
     online: CpuSet,
     units: Vec<Unit>,
@@ -113,7 +113,7 @@ impl Catalogue {
             kind,
             topology,
             reserved,
-            allocatable: CpuSet::new(),
+            allocatable: None,
             isolated: CpuSet::new(),
             online: CpuSet::new(),
             units: Vec::new(),
@@ -121,14 +121,15 @@ impl Catalogue {
         }
     }
 
-    /// Whether a topology was told yet.
-    pub(super) fn has_seen(&self) -> bool {
-        !self.online.is_empty()
+    /// Whether all is known that devices are made of: a kubelet should not be told of some that are taken back at once.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.online.is_empty() && self.allocatable.is_some()
     }
 
-    /// Learns which CPUs the kubelet gives to pods at all.
-    pub(super) fn allocatable(&mut self, cpus: CpuSet) {
-        self.allocatable = cpus;
+    /// Learns which CPUs the kubelet gives to pods at all. `None`: it was asked and did not answer, so what it said before holds.
+    pub(super) fn allocatable(&mut self, cpus: Option<CpuSet>) {
+        let before = self.allocatable.take();
+        self.allocatable = Some(cpus.or(before).unwrap_or_default());
     }
 
     /// Learns the topology of the moment, cores included.
@@ -159,10 +160,11 @@ impl Catalogue {
 
     /// The devices of the moment.
     pub(super) fn devices(&self) -> Arc<Devices> {
+        let allocatable = self.allocatable.as_ref().filter(|cpus| !cpus.is_empty());
         let may_be_given = |cpu: &Cpu| {
             !self.reserved.contains(*cpu)
                 && !self.isolated.contains(*cpu)
-                && (self.allocatable.is_empty() || self.allocatable.contains(*cpu))
+                && allocatable.is_none_or(|cpus| cpus.contains(*cpu))
         };
         let mut units: Vec<&Unit> = self.units.iter().collect();
         units.sort_unstable_by_key(|unit| unit.first);
@@ -331,10 +333,12 @@ pub(super) mod tests {
         let mut cores = Catalogue::new(DeviceKind::Cores, DeviceTopology::Auto, set("0,5"));
         cores.see(&host);
         assert_eq!(shown(&cores.devices()), ["core-0 4", "core-1 1", "core-2 2,6"]);
-        cores.allocatable(set("1-7"));
+        cores.allocatable(Some(set("1-7")));
         assert_eq!(shown(&cores.devices()), ["core-0 4", "core-1 1", "core-2 2,6"]);
-        cores.allocatable(set("2-3,6-7"));
+        cores.allocatable(Some(set("2-3,6-7")));
         assert_eq!(shown(&cores.devices()), ["core-2 2,6"]);
+        cores.allocatable(None);
+        assert_eq!(shown(&cores.devices()), ["core-2 2,6"], "as it was told last");
         let mut caches = Catalogue::new(DeviceKind::Llc, DeviceTopology::Auto, set("0,4"));
         caches.see(&host);
         assert_eq!(shown(&caches.devices()), ["llc-0 1,5", "llc-2 2,6"]);

@@ -27,3 +27,31 @@ pub(super) fn of(devices: &[&Device]) -> BTreeMap<String, String> {
     }
     variables
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::device::tests::{devices, host},
+        *,
+    };
+    use crate::cli::DeviceKind;
+
+    #[test]
+    fn several_cpus_are_named_and_openmp_is_left_alone() {
+        let devices = devices(DeviceKind::Cores, &host([2, 1, 1, 2]));
+        let two: Vec<&Device> = ["core-1", "core-2"].iter().filter_map(|id| devices.get(id)).collect();
+        let expected = [("BERTH_CPUS", "1-2,5-6"), ("BERTH_MEMORY_NODES", "0,1")];
+        assert_eq!(
+            of(&two),
+            BTreeMap::from(expected.map(|(name, value)| (name.to_owned(), value.to_owned())))
+        );
+    }
+
+    #[test]
+    fn a_single_cpu_is_a_place() {
+        let mut single = devices(DeviceKind::Cores, &host([1, 1, 1, 2])).get("core-1").unwrap().clone();
+        single.cores = vec![CpuSet::parse("1").unwrap()];
+        let variables = of(&[&single]);
+        assert_eq!((&*variables["OMP_PLACES"], &*variables["OMP_PROC_BIND"]), ("{1}", "close"));
+    }
+}

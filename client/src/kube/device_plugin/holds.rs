@@ -62,6 +62,25 @@ pub(super) struct Given {
     pub(super) container: String,
 }
 
+/// What has become of all holds.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// What was done, a sentence each.
+    pub(super) done: Vec<String>,
+    /// Why something could not be done.
+    pub(super) failed: Option<Error>,
+}
+
+impl Settled {
+    /// One that fails keeps no other from being settled.
+    fn take(&mut self, one: Result<Option<String>, Error>) {
+        match one {
+            Ok(done) => self.done.extend(done),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
 impl Holds {
     pub(super) fn new(connection: Connection, resource: Resource, lease: Duration) -> Self {
         Self {
@@ -120,48 +139,58 @@ impl Holds {
     }
 
     /// Renews what these containers have, holds what of it is not held, and lets go what none of them has had for a while. Where
-    /// it is not known what containers have, all is renewed. Says what was done.
-    pub(super) async fn settle(
-        &self,
-        containers: Option<&[Given]>,
-        grace: Duration,
-    ) -> Result<Vec<String>, Error> {
-        let (mut said, mut covered) = (Vec::new(), CpuSet::new());
-        let all = containers
-            .map(|containers| containers.iter().fold(CpuSet::new(), |all, given| all.union(&given.cpus)));
-        let mut holds = self.list("").await?;
+    /// it is not known what containers have, all is renewed.
+    pub(super) async fn settle(&self, containers: Option<&[Given]>, grace: Duration) -> Settled {
+        let mut settled = Settled::default();
+        let mut holds = match self.list("").await {
+            Ok(holds) => holds,
+            Err(error) => return Settled { failed: Some(error), ..settled },
+        };
         let is_there = |id: &String, _: &mut Seen| holds.iter().any(|hold| hold.id == *id);
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(is_there);
+        let all = containers
+            .map(|containers| containers.iter().fold(CpuSet::new(), |all, given| all.union(&given.cpus)));
+        let mut covered = CpuSet::new();
         // A device is its last container's.
         holds.reverse();
         for hold in holds {
             let own = all.as_ref().map(|all| {
                 CpuSet::parse(&hold.cpus).unwrap_or_default().intersection(all).difference(&covered)
             });
-            let _turn = self.turn.lock().await;
-            let seen = self.seen(&hold.id);
-            if own.as_ref().is_none_or(|own| !own.is_empty()) {
-                covered.extend_from(&own.unwrap_or_default());
-                if seen.renewed.elapsed() >= self.lease() / 3 {
-                    self.renew(&hold.id).await?;
-                }
-                self.saw(&hold.id);
-            } else if seen.in_use.elapsed() >= grace {
-                let request = ReleaseHoldRequest { id: hold.id.clone(), uid: None };
-                self.ask(request, async |mut holds, request| holds.release_hold(request).await).await?;
-                said.push(format!("CPUs {} are let go ({}): no pod has them", hold.cpus, hold.id));
-            }
+            let is_used = own.as_ref().is_none_or(|own| !own.is_empty());
+            covered.extend_from(&own.unwrap_or_default());
+            settled.take(self.settle_one(&hold, is_used, grace).await);
         }
         for given in containers.unwrap_or_default() {
             let cpus = given.cpus.difference(&covered);
             if !cpus.is_empty() {
                 let _turn = self.turn.lock().await;
-                let made =
-                    self.make(&Given { cpus: cpus.clone(), ..given.clone() }, cpus.to_string()).await?;
-                said.push(format!("CPUs {cpus} are held ({}): {} has them", made.id, given.container));
+                let made = self.make(&Given { cpus: cpus.clone(), ..given.clone() }, cpus.to_string()).await;
+                let said =
+                    |hold: Hold| Some(format!("CPUs {cpus} are held ({}): {}", hold.id, given.container));
+                settled.take(made.map(said));
             }
         }
-        Ok(said)
+        settled
+    }
+
+    /// Renews a hold, or lets it go.
+    async fn settle_one(&self, hold: &Hold, is_used: bool, grace: Duration) -> Result<Option<String>, Error> {
+        let _turn = self.turn.lock().await;
+        let seen = self.seen(&hold.id);
+        if is_used {
+            self.saw(&hold.id);
+            if seen.renewed.elapsed() >= self.lease() / 3 {
+                self.renew(&hold.id).await?;
+            }
+            return Ok(None);
+        }
+        if seen.in_use.elapsed() < grace {
+            return Ok(None);
+        }
+        let request = ReleaseHoldRequest { id: hold.id.clone(), uid: None };
+        self.ask(request, async |mut holds, request| holds.release_hold(request).await).await?;
+        Ok(Some(format!("CPUs {} are let go ({}): no pod has them", hold.cpus, hold.id)))
     }
 
     /// The holds of this resource that are in force, oldest first; with at least one of these CPUs, if any are named.

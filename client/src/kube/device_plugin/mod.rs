@@ -47,8 +47,6 @@ use crate::{
     connection::{Connection, MAX_ANSWER, Next},
 };
 
-/// How long berthd is waited for while the kubelet waits.
-const LIMIT: Duration = Duration::from_millis(500);
 /// The pause before berthd is asked again that was not there.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long calls that are being answered may take when the plugin is to end.
@@ -57,8 +55,9 @@ const TO_END: Duration = Duration::from_secs(1);
 /// What all parts share.
 #[derive(Debug)]
 struct Plugin {
-    /// With little patience.
     connection: Connection,
+    /// How long one call of the kubelet takes at most.
+    deadline: Duration,
     resource: Resource,
     policy: Policy,
     enforced: bool,
@@ -74,10 +73,12 @@ struct Plugin {
 pub(super) async fn run(args: &DevicePlugin, asker: &Asker) -> Result<Answer, Error> {
     let (mut term, mut int) = signals().map_err(Error::Runtime)?;
     let resource = args.resource.clone().unwrap_or_else(|| Resource::usual(args.devices));
-    let connection = asker.connection.within(asker.connection.limit().min(LIMIT));
+    let deadline = asker.connection.limit().min(args.deadline);
+    let connection = asker.connection.within(deadline);
     let plugin = Arc::new(Plugin {
         holds: Holds::new(connection.clone(), resource.clone(), args.lease),
         connection,
+        deadline,
         resource,
         policy: args.policy,
         enforced: args.enforced,
@@ -92,10 +93,12 @@ pub(super) async fn run(args: &DevicePlugin, asker: &Asker) -> Result<Answer, Er
     });
     let kubelet = Kubelet::at(&args.kubelet.pod_resources, asker.connection.limit());
     let mut registration = Registration::new(Arc::clone(&plugin), args.kubelet.plugin_dir.clone());
+    // Nothing may end that is only looked at too seldom.
+    let every = args.every.min(args.lease / 3);
     tokio::select! {
         never = plugin.follow(&asker.connection) => match never {},
         never = registration.keep() => match never {},
-        never = pods::keep(&plugin, &kubelet, args.every, args.grace) => match never {},
+        never = pods::keep(&plugin, &kubelet, every, args.grace) => match never {},
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
@@ -151,7 +154,7 @@ impl Plugin {
     fn learn(&self, learn: impl FnOnce(&mut Catalogue)) {
         let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         learn(&mut catalogue);
-        if !catalogue.has_seen() {
+        if !catalogue.is_ready() {
             return;
         }
         let devices = catalogue.devices();

@@ -18,13 +18,15 @@ pub(super) async fn keep(plugin: &Plugin, kubelet: &Kubelet, every: Duration, gr
 }
 
 async fn look(plugin: &Plugin, kubelet: &Kubelet, grace: Duration) {
-    match kubelet.allocatable().await {
-        Ok(Allocatable { cpus, .. }) => plugin.learn(|catalogue| catalogue.allocatable(cpus)),
-        // Older kubelets do not know the question.
+    let allocatable = match kubelet.allocatable().await {
+        Ok(Allocatable { cpus, .. }) => Some(cpus),
         Err(error) => {
-            plugin.log.once("allocatable", &format!("which CPUs are reserved is not known: {error}"))
+            // Older kubelets do not know the question.
+            plugin.log.once("allocatable", &format!("which CPUs the kubelet reserves is not known: {error}"));
+            None
         }
-    }
+    };
+    plugin.learn(|catalogue| catalogue.allocatable(allocatable));
     // Asked before the holds are: what a pod has was held, or was tried to be, before the kubelet lists it.
     let pods = kubelet.pods().await;
     let Some(devices) = plugin.devices.borrow().clone() else { return };
@@ -41,12 +43,11 @@ async fn look(plugin: &Plugin, kubelet: &Kubelet, grace: Duration) {
             None
         }
     };
-    match plugin.holds.settle(containers.as_deref(), grace).await {
-        Ok(done) => {
-            _ = plugin.log.is_well("holds");
-            done.iter().for_each(|said| plugin.log.say(said));
-        }
-        Err(error) => plugin.log.once("holds", &format!("what is held stays as it is: {error}")),
+    let settled = plugin.holds.settle(containers.as_deref(), grace).await;
+    settled.done.iter().for_each(|said| plugin.log.say(said));
+    match settled.failed {
+        Some(error) => plugin.log.once("holds", &format!("not all is held as it should be: {error}")),
+        None => _ = plugin.log.is_well("holds"),
     }
 }
 

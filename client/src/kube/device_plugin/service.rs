@@ -30,9 +30,6 @@ use super::{
 };
 use crate::{Error, connection::MAX_ANSWER};
 
-/// How long one call of the kubelet takes at most: it starts no other pod meanwhile.
-pub(super) const LIMIT: Duration = Duration::from_secs(1);
-
 /// What the plugin wants to be asked.
 pub(super) const OPTIONS: DevicePluginOptions =
     DevicePluginOptions { pre_start_required: false, get_preferred_allocation_available: true };
@@ -79,7 +76,7 @@ impl DevicePlugin for Service {
                 asked.allocation_size,
                 self.0.policy,
             );
-            let device_i_ds = self.0.choose(wish, LIMIT.saturating_sub(start.elapsed())).await;
+            let device_i_ds = self.0.choose(wish, self.0.deadline.saturating_sub(start.elapsed())).await;
             container_responses.push(ContainerPreferredAllocationResponse { device_i_ds });
         }
         Ok(Response::new(PreferredAllocationResponse { container_responses }))
@@ -97,7 +94,8 @@ impl DevicePlugin for Service {
         let mut container_responses = Vec::new();
         let start = Instant::now();
         for container in containers {
-            container_responses.push(self.0.give(&container, LIMIT.saturating_sub(start.elapsed())).await);
+            container_responses
+                .push(self.0.give(&container, self.0.deadline.saturating_sub(start.elapsed())).await);
         }
         Ok(Response::new(AllocateResponse { container_responses }))
     }
@@ -137,7 +135,7 @@ impl Plugin {
         if !wish.is_open() {
             return wish.settled();
         }
-        let connection = self.connection.within(limit.min(self.connection.limit()));
+        let connection = self.connection.within(limit);
         let asked = connection.ask(wish.question(), async |channel, request| {
             let mut client = PlacementServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER);
             client.advise(request).await

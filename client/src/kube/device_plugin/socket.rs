@@ -23,14 +23,15 @@ use crate::cli::Resource;
 pub(super) struct Inode {
     device: u64,
     number: u64,
-    changed: (i64, i64),
+    /// When it was made: nobody writes to a socket's file.
+    made: (i64, i64),
 }
 
 impl Inode {
     /// That of a socket. `None`: there is none.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let file = fs::symlink_metadata(path).ok().filter(|file| file.file_type().is_socket())?;
-        Some(Self { device: file.dev(), number: file.ino(), changed: (file.ctime(), file.ctime_nsec()) })
+        Some(Self { device: file.dev(), number: file.ino(), made: (file.mtime(), file.mtime_nsec()) })
     }
 }
 
@@ -124,5 +125,40 @@ fn remove_dead(folder: &Path, stem: &str) {
         if is_ours && is_dead() {
             let _ = fs::remove_file(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_told_from_the_next_of_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubelet.sock");
+        assert_eq!(Inode::of(&path), None);
+        let first = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let before = Inode::of(&path);
+        assert!(before.is_some());
+        // Who may use it is no matter.
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(Inode::of(&path), before);
+        drop(first);
+        fs::remove_file(&path).unwrap();
+        // A clock of the file system may stand still for a moment, and the inode be the same.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let _second = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert_ne!(Inode::of(&path), before);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "no socket").unwrap();
+        assert_eq!(Inode::of(&path), None);
+    }
+
+    #[test]
+    fn names_are_short_and_a_resource_has_its_own() {
+        let stem = |name: &str| stem(&name.parse().unwrap());
+        assert_eq!(stem("berth.dev/cpu"), "berth.dev_cpu-");
+        assert_ne!(stem("berth.dev/cpu"), stem("berth.dev/llc"));
+        assert_eq!(stem("a-very-long-domain.example.com/with-a-long-name").len(), 25);
     }
 }

@@ -159,7 +159,7 @@ fn without_berthd_containers_get_neighbours() {
 fn a_berthd_that_misbehaves_holds_nobody_up() {
     let (server, kubelet) = (berthd(), Kubelet::start());
     let front = Front::before(&server);
-    let mut plugin = Plugin::start(&kubelet, &front.address(), [""; 0]);
+    let mut plugin = Plugin::start(&kubelet, &front.address(), ["--deadline", "500ms"]);
     kubelet.wait_for(CPU, |devices| devices.len() == 16);
     for (manner, i) in Manner::BAD.into_iter().zip(0..) {
         front.behave(manner);

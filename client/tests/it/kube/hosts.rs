@@ -87,14 +87,11 @@ fn odd_hosts_have_devices() {
 /// What the kernel tells of its CPUs and nodes: a tree that berthd alone is shown in place of this machine's.
 struct Tree(tempfile::TempDir);
 
-/// Packages, NUMA nodes of each, cores of each node, which share a cache. Two threads a core.
-const SHAPE: (u32, u32, u32) = (2, 2, 4);
-
 impl Tree {
-    fn new() -> Self {
+    /// Packages, NUMA nodes of each, cores of each node, which share a cache. Two threads a core.
+    fn new(packages: u32, nodes_each: u32, cores_each: u32) -> Self {
         let tree = Self(tempfile::tempdir().expect("there is room"));
-        let (packages, nodes, cores_each) = SHAPE;
-        let nodes = packages * nodes;
+        let nodes = packages * nodes_each;
         let cores = nodes * cores_each;
         let list = |cpus: &mut dyn Iterator<Item = u32>| {
             cpus.filter_map(berth_model::Cpu::try_new).collect::<CpuSet>()
@@ -113,7 +110,7 @@ impl Tree {
         let package_of = |core: u32| core / (cores / packages);
         for node in 0..nodes {
             let of_node = threads(&|core| core / cores_each == node);
-            let near = |other| match (other == node, other / 2 == node / 2) {
+            let near = |other| match (other == node, other / nodes_each == node / nodes_each) {
                 (true, _) => "10",
                 (_, true) => "12",
                 _ => "32",
@@ -183,26 +180,23 @@ impl Tree {
     }
 }
 
-/// Whether this process may show another one other files.
-fn may_mount() -> bool {
-    let tried = Command::new("unshare").args(["--mount", "mount", "--bind", "/tmp", "/tmp"]).output();
-    tried.is_ok_and(|tried| tried.status.success())
+/// A node of this tree: berthd reads it as it would its own host.
+fn node(tree: &Tree) -> Option<(Berthd, Kubelet)> {
+    let may_mount = Command::new("unshare").args(["--mount", "mount", "--bind", "/tmp", "/tmp"]).output();
+    if !may_mount.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("skipped: only root with CAP_SYS_ADMIN can show berthd another machine's files");
+        return None;
+    }
+    let flags = ["--no-tcp", "--kernel", "6.12.95", "--sample-interval", "100ms"];
+    Some((Berthd::start_as(|program| tree.wrapper(program), flags), Kubelet::start()))
 }
 
 /// CPUs go and come back; devices with them.
 #[test]
 fn health_follows_the_cpus() {
-    if !may_mount() {
-        eprintln!("skipped: only root with CAP_SYS_ADMIN can show berthd another machine's files");
-        return;
-    }
-    let tree = Tree::new();
-    let server = Berthd::start_as(
-        |program| tree.wrapper(program),
-        ["--no-tcp", "--kernel", "6.12.95", "--sample-interval", "100ms"],
-    );
-    let kubelet = Kubelet::start();
-    let plugin = Plugin::start(&kubelet, &server.address(), ["--policy", "compact"]);
+    let tree = Tree::new(2, 2, 4);
+    let Some((server, kubelet)) = node(&tree) else { return };
+    let plugin = Plugin::start(&kubelet, &server.address(), [""; 0]);
     let devices = kubelet.wait_for(CPU, |devices| devices.len() == 16);
     let of: Vec<Vec<i64>> = devices.iter().map(nodes).collect();
     assert_eq!((&of[0], &of[4], &of[8], &of[15]), (&vec![0], &vec![1], &vec![2], &vec![3]));
@@ -223,4 +217,24 @@ fn health_follows_the_cpus() {
     tree.write("cpu/online", "0-15");
     super::kubelet::wait(|| (server.berth(["topology", "-o", "list"]).answer() == "0-15\n").then_some(()));
     kubelet.wait_for(CPU, |devices| devices.len() == 16 && sick(devices).is_empty());
+}
+
+/// 640 CPUs on twenty nodes.
+#[test]
+fn a_large_host_is_read_and_given_away() {
+    let tree = Tree::new(2, 10, 16);
+    let Some((server, kubelet)) = node(&tree) else { return };
+    kubelet.gives((2..320).chain(322..640));
+    let _plugin = Plugin::start(&kubelet, &server.address(), [""; 0]);
+    let devices = kubelet.wait_for(CPU, |devices| !devices.is_empty());
+    assert_eq!(devices.len(), 318, "those that the kubelet has reserved were never devices");
+    let told: BTreeSet<Vec<i64>> = devices.iter().map(nodes).collect();
+    assert_eq!(told, BTreeSet::from([(0..10).collect(), (10..20).collect()]));
+    let first = kubelet.admit("first", "main", (CPU, 16), &[]).expect("there is room");
+    let second = kubelet.admit("second", "main", (CPU, 302), &[]).expect("there is room");
+    assert!(first.devices.iter().all(|id| !second.devices.contains(id)));
+    let held = held(&server).iter().fold(CpuSet::new(), |all, hold| {
+        all.union(&CpuSet::parse(hold["cpus"].as_str().expect("a list")).expect("a list"))
+    });
+    assert_eq!(held.to_string(), "2-319,322-639");
 }

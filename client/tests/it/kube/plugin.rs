@@ -1,7 +1,7 @@
 //! Runs `berth kube device-plugin`.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io::{BufRead as _, BufReader},
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
@@ -28,7 +28,10 @@ impl Plugin {
         let flags: Vec<_> = flags.into_iter().map(|flag| flag.as_ref().to_owned()).collect();
         let mut child = Command::new(env!("CARGO_BIN_EXE_berth"))
             .args(["kube", "device-plugin", "--every", "100ms", "--server", berthd])
-            .args(if flags.iter().any(|flag| flag == "--grace") { &[][..] } else { &["--grace", "1s"] })
+            .args(unless_given(&flags, "--grace", "1s"))
+            // A busy machine is no reason to do without berthd.
+            .args(unless_given(&flags, "--deadline", "30s"))
+            .args(["--timeout", "30s"])
             .arg("--plugin-dir")
             .arg(kubelet.plugin_dir())
             .arg("--pod-resources")
@@ -82,4 +85,9 @@ impl Drop for Plugin {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A flag that the test does not give itself.
+fn unless_given<'a>(flags: &[OsString], flag: &'a str, value: &'a str) -> Vec<&'a str> {
+    if flags.iter().any(|given| given == flag) { Vec::new() } else { vec![flag, value] }
 }
