@@ -33,10 +33,7 @@ impl<'a> Wish<'a> {
         policy: Policy,
     ) -> Self {
         let known = |ids: &[String]| -> BTreeMap<Option<Cpu>, &'a Device> {
-            ids.iter()
-                .filter_map(|id| devices.get(id))
-                .map(|device| (device.cpus().first(), device))
-                .collect()
+            ids.iter().filter_map(|id| devices.get(id)).map(|device| (device.first(), device)).collect()
         };
         let (must, mut free) = (known(must), known(available));
         free.retain(|first, _| !must.contains_key(first));
@@ -66,7 +63,10 @@ impl<'a> Wish<'a> {
     /// The question for berthd. One CPU stands for each core; caches that are to lie close together are asked for as all the
     /// cores in them, so that what runs on any of them counts.
     pub(super) fn question(&self) -> AdviseRequest {
-        let stands = |device: &Device| -> CpuSet { device.cores.iter().filter_map(CpuSet::first).collect() };
+        let stands = |device: &Device| -> CpuSet {
+            let online = device.cores.iter().map(|core| core.intersection(&device.online));
+            online.filter_map(|core| core.first()).collect()
+        };
         let set = |devices: &mut dyn Iterator<Item = &'a Device>| {
             devices.fold(CpuSet::new(), |all, device| all.union(&stands(device)))
         };

@@ -23,8 +23,8 @@ pub(super) struct Device {
     pub(super) id: String,
     /// Its CPUs, online or not, without reserved ones; by cores.
     pub(super) cores: Vec<CpuSet>,
-    /// Each of its cores has a CPU that is online.
-    pub(super) is_healthy: bool,
+    /// Those of them that are online.
+    pub(super) online: CpuSet,
     pub(super) place: Place,
 }
 
@@ -41,15 +41,20 @@ pub(super) struct Place {
 }
 
 impl Device {
-    /// All its CPUs.
-    pub(super) fn cpus(&self) -> CpuSet {
-        self.cores.iter().fold(CpuSet::new(), |all, core| all.union(core))
+    /// Its first CPU, online or not, by which devices are ordered.
+    pub(super) fn first(&self) -> Option<Cpu> {
+        self.cores.iter().filter_map(CpuSet::first).min()
+    }
+
+    /// Each of its cores has a CPU that is online.
+    pub(super) fn is_healthy(&self) -> bool {
+        self.cores.iter().all(|core| core.intersects(&self.online))
     }
 
     /// As the kubelet is told.
     pub(super) fn to_wire(&self) -> wire::Device {
         let nodes = self.place.told.iter().map(|&node| wire::NumaNode { id: node.into() });
-        let health = if self.is_healthy { "Healthy" } else { "Unhealthy" };
+        let health = if self.is_healthy() { "Healthy" } else { "Unhealthy" };
         wire::Device {
             id: self.id.clone(),
             health: health.to_owned(),
@@ -80,7 +85,7 @@ impl Devices {
 
     /// How many can be given away.
     pub(super) fn healthy(&self) -> usize {
-        self.list.iter().filter(|device| device.is_healthy).count()
+        self.list.iter().filter(|device| device.is_healthy()).count()
     }
 }
 
@@ -175,9 +180,10 @@ impl Catalogue {
         let device = |unit: &Unit| {
             let cores = unit.cores.iter().map(|core| core.iter().filter(may_be_given).collect());
             let cores: Vec<CpuSet> = cores.filter(|core: &CpuSet| !core.is_empty()).collect();
+            let all = cores.iter().fold(CpuSet::new(), |all, core| all.union(core));
             (!cores.is_empty()).then(|| Device {
                 id: format!("{name}-{}", unit.first.number()),
-                is_healthy: cores.iter().all(|core| core.intersects(&self.online)),
+                online: all.intersection(&self.online),
                 cores,
                 place: unit.place.clone(),
             })
@@ -283,8 +289,9 @@ pub(super) mod tests {
 
     /// Each device: its id, its CPUs, whether it is healthy.
     fn shown(devices: &Devices) -> Vec<String> {
-        let mark = |device: &Device| if device.is_healthy { "" } else { " sick" };
-        devices.iter().map(|device| format!("{} {}{}", device.id, device.cpus(), mark(device))).collect()
+        let mark = |device: &Device| if device.is_healthy() { "" } else { " sick" };
+        let cpus = |device: &Device| device.cores.iter().flatten().collect::<CpuSet>();
+        devices.iter().map(|device| format!("{} {}{}", device.id, cpus(device), mark(device))).collect()
     }
 
     /// Without some CPUs: as the topology is told when they are offline.
@@ -317,9 +324,12 @@ pub(super) mod tests {
             catalogue.see(&without(whole.clone(), "1,5"));
             assert_eq!(shown(&catalogue.devices()), sick);
             // First threads alone go, and second ones.
-            for threads in ["0-3", "4-7"] {
+            for (threads, left) in [("0-3", "4-7"), ("4-7", "0-3")] {
                 catalogue.see(&without(whole.clone(), threads));
-                assert_eq!(shown(&catalogue.devices()), well, "without {threads}");
+                let devices = catalogue.devices();
+                assert_eq!(shown(&devices), well, "without {threads}");
+                let online = devices.iter().fold(CpuSet::new(), |all, device| all.union(&device.online));
+                assert_eq!(online.to_string(), left);
             }
             catalogue.see(&whole);
             assert_eq!(shown(&catalogue.devices()), well);

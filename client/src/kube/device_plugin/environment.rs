@@ -1,57 +1,52 @@
-//! What a container finds in its environment of the CPUs that it is bound to.
+//! What a container finds in its environment of the CPUs that are held for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use berth_model::CpuSet;
+use berth_proto::v1::Hold;
 
-use super::device::Device;
-
-/// The hold, by its id.
+/// The hold's id, and its CPUs by number if the container is bound to them.
 #[doc(alias = "BERTH_HOLD")]
-pub(super) const HOLD: &str = "BERTH_HOLD";
-
-/// Variables with CPU numbers, for a container that is bound to these devices' CPUs.
-pub(super) fn of(devices: &[&Device]) -> BTreeMap<String, String> {
-    let cpus = devices.iter().fold(CpuSet::new(), |all, device| all.union(&device.cpus()));
-    let nodes: BTreeSet<u32> = devices.iter().flat_map(|device| device.place.nodes.iter().copied()).collect();
-    let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();
-    let mut variables = BTreeMap::from([("BERTH_CPUS".to_owned(), cpus.to_string())]);
-    if !nodes.is_empty() {
-        variables.insert("BERTH_MEMORY_NODES".to_owned(), nodes.join(","));
+pub(super) fn of(hold: &Hold, bound: bool) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    let mut set = |name: &str, value: String| _ = variables.insert(name.to_owned(), value);
+    set("BERTH_HOLD", hold.id.clone());
+    if !bound {
+        return variables;
+    }
+    set("BERTH_CPUS", hold.cpus.clone());
+    if !hold.memory_nodes.is_empty() {
+        set("BERTH_MEMORY_NODES", hold.memory_nodes.clone());
     }
     // OpenMP binds its first thread too, and whatever that one starts stays there with it: where there is a choice of places, it
     // is not made here.
+    let cpus = CpuSet::parse(&hold.cpus).unwrap_or_default();
     if let (1, Some(cpu)) = (cpus.len(), cpus.first()) {
-        variables.insert("OMP_PLACES".to_owned(), format!("{{{}}}", cpu.number()));
-        variables.insert("OMP_PROC_BIND".to_owned(), "close".to_owned());
+        set("OMP_PLACES", format!("{{{}}}", cpu.number()));
+        set("OMP_PROC_BIND", "close".to_owned());
     }
     variables
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::device::tests::{devices, host},
-        *,
-    };
-    use crate::cli::DeviceKind;
+    use super::*;
 
-    #[test]
-    fn several_cpus_are_named_and_openmp_is_left_alone() {
-        let devices = devices(DeviceKind::Cores, &host([2, 1, 1, 2]));
-        let two: Vec<&Device> = ["core-1", "core-2"].iter().filter_map(|id| devices.get(id)).collect();
-        let expected = [("BERTH_CPUS", "1-2,5-6"), ("BERTH_MEMORY_NODES", "0,1")];
-        assert_eq!(
-            of(&two),
-            BTreeMap::from(expected.map(|(name, value)| (name.to_owned(), value.to_owned())))
-        );
+    fn told(cpus: &str, bound: bool) -> String {
+        let hold = Hold {
+            id: "h1".to_owned(),
+            cpus: cpus.to_owned(),
+            memory_nodes: "0-1".to_owned(),
+            ..Hold::default()
+        };
+        of(&hold, bound).iter().map(|(name, value)| format!("{name}={value} ")).collect()
     }
 
     #[test]
-    fn a_single_cpu_is_a_place() {
-        let mut single = devices(DeviceKind::Cores, &host([1, 1, 1, 2])).get("core-1").unwrap().clone();
-        single.cores = vec![CpuSet::parse("1").unwrap()];
-        let variables = of(&[&single]);
-        assert_eq!((&*variables["OMP_PLACES"], &*variables["OMP_PROC_BIND"]), ("{1}", "close"));
+    fn numbers_are_for_containers_that_are_bound() {
+        assert_eq!(told("1-2,5-6", false), "BERTH_HOLD=h1 ");
+        assert_eq!(told("1-2,5-6", true), "BERTH_CPUS=1-2,5-6 BERTH_HOLD=h1 BERTH_MEMORY_NODES=0-1 ");
+        let one = "BERTH_CPUS=5 BERTH_HOLD=h1 BERTH_MEMORY_NODES=0-1 OMP_PLACES={5} OMP_PROC_BIND=close ";
+        assert_eq!(told("5", true), one);
     }
 }

@@ -58,7 +58,7 @@ fn containers(pods: &[PodResources], resource: &str, devices: &Devices) -> Vec<G
             let ids = container.devices.iter().filter(|devices| devices.resource_name == resource);
             let ids: Vec<String> = ids.flat_map(|devices| devices.device_ids.iter().cloned()).collect();
             let known = ids.iter().filter_map(|id| devices.get(id));
-            let cpus = known.fold(CpuSet::new(), |all, device| all.union(&device.cpus()));
+            let cpus = known.fold(CpuSet::new(), |all, device| all.union(&device.online));
             let container = format!("{}/{}/{}", pod.namespace, pod.name, container.name);
             (!cpus.is_empty()).then_some(Given { devices: ids, cpus, container })
         };

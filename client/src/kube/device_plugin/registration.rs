@@ -77,16 +77,15 @@ impl Registration {
         if self.socket.as_ref().is_none_or(|socket| !socket.is_there()) {
             if let Some(lost) = self.socket.take() {
                 self.plugin.log.say(&format!("{} is gone: the folder was emptied", lost.path().display()));
+                self.start_over();
             }
-            self.known_to = None;
             self.serve();
         }
         let kubelet = Inode::of(&self.folder.join(REGISTRATION));
         if self.known_to.is_some() && kubelet != self.known_to {
             let what = if kubelet.is_some() { "is another one" } else { "is gone" };
             self.plugin.log.say(&format!("{REGISTRATION} {what}: the kubelet was started anew, or stopped"));
-            self.known_to = None;
-            (self.pause, self.next) = (PAUSES.0, Instant::now());
+            self.start_over();
         }
         self.look_for_watchers();
         if let (Some(kubelet), None, Some(socket)) = (kubelet, self.known_to, &self.socket)
@@ -105,6 +104,11 @@ impl Registration {
                 Err(error) => self.plugin.log.once("registering", &format!("not registered: {error}")),
             }
         }
+    }
+
+    /// Whatever knew the plugin is not there any more; what comes has refused nothing yet.
+    fn start_over(&mut self) {
+        (self.known_to, self.pause, self.next) = (None, PAUSES.0, Instant::now());
     }
 
     fn serve(&mut self) {

@@ -28,7 +28,10 @@ use super::{
     environment,
     holds::Given,
 };
-use crate::{Error, connection::MAX_ANSWER};
+use crate::{Error, connection::MAX_ANSWER, kube::HOLD_ANNOTATION};
+
+/// Of more devices than this the log tells the number.
+const FEW: usize = 8;
 
 /// What the plugin wants to be asked.
 pub(super) const OPTIONS: DevicePluginOptions =
@@ -111,7 +114,7 @@ impl DevicePlugin for Service {
 /// The devices of these ids, all of which must be there and healthy.
 fn given<'a>(devices: &'a Devices, ids: &[String]) -> Result<Vec<&'a Device>, Status> {
     let device = |id: &String| match devices.get(id) {
-        Some(device) if device.is_healthy => Ok(device),
+        Some(device) if device.is_healthy() => Ok(device),
         Some(_) => {
             Err(Status::failed_precondition(format!("{id} has no CPU online; expected another device")))
         }
@@ -155,29 +158,28 @@ impl Plugin {
 
     /// Holds what one container is given, and says what it finds of that.
     async fn give(&self, devices: &[&Device], limit: Duration) -> ContainerAllocateResponse {
-        let cpus = devices.iter().fold(CpuSet::new(), |all, device| all.union(&device.cpus()));
+        let cpus = devices.iter().fold(CpuSet::new(), |all, device| all.union(&device.online));
         if cpus.is_empty() {
             return ContainerAllocateResponse::default();
         }
         let ids: Vec<String> = devices.iter().map(|device| device.id.clone()).collect();
-        let named = ids.join(" ");
+        let named = if ids.len() <= FEW { ids.join(" ") } else { format!("{} devices", ids.len()) };
         let given = Given { devices: ids, cpus, container: String::new() };
         let late = || Error::Timeout { address: self.connection.address().clone(), limit };
         let held = timeout(limit, self.holds.hold(&given)).await.unwrap_or_else(|_| Err(late()));
-        let mut envs = if self.enforced { environment::of(devices) } else { BTreeMap::new() };
-        let mut annotations = BTreeMap::new();
         match held {
             Ok(hold) => {
                 self.log.say(&format!("given: {named}; CPUs {} are held ({})", hold.cpus, hold.id));
-                envs.insert(environment::HOLD.to_owned(), hold.id.clone());
-                annotations.insert(crate::kube::HOLD_ANNOTATION.to_owned(), hold.id);
+                ContainerAllocateResponse {
+                    envs: environment::of(&hold, self.enforced),
+                    annotations: BTreeMap::from([(HOLD_ANNOTATION.to_owned(), hold.id)]),
+                    ..ContainerAllocateResponse::default()
+                }
             }
             Err(why) => {
-                // Whoever binds containers goes by the hold: without one nothing is bound.
-                envs.clear();
                 self.log.say(&format!("given: {named}, and not held yet: {why}"));
+                ContainerAllocateResponse::default()
             }
         }
-        ContainerAllocateResponse { envs, annotations, ..ContainerAllocateResponse::default() }
     }
 }

@@ -217,6 +217,17 @@ fn health_follows_the_cpus() {
     tree.write("cpu/online", "0-15");
     super::kubelet::wait(|| (server.berth(["topology", "-o", "list"]).answer() == "0-15\n").then_some(()));
     kubelet.wait_for(CPU, |devices| devices.len() == 16 && sick(devices).is_empty());
+    let pod = kubelet.admit("single", "main", (CPU, 4), &[]).expect("there is room");
+    let holds = held(&server);
+    let hold = holds.iter().find(|hold| hold["id"] == *pod.told.envs["BERTH_HOLD"]).expect("it is held");
+    let cpus = CpuSet::parse(hold["cpus"].as_str().expect("a list")).expect("a list");
+    assert!(cpus.len() == 4 && cpus.last() < berth_model::Cpu::try_new(16), "{cpus}");
+    // What is offline is not missed.
+    super::kubelet::wait(|| (held(&server).len() == 1).then_some(()));
+    plugin.says(0, "are let go");
+    let said = plugin.log().len();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(plugin.log().len(), said, "{:?}", plugin.log());
 }
 
 /// 640 CPUs on twenty nodes.
