@@ -77,7 +77,11 @@ impl KernelIdentity {
             version,
             conflicting: None,
             vendor: vendor.map(|vendor| vendor.name),
-            patching: vendor.map_or(Patching::Upstream, |vendor| vendor.patching),
+            patching: match vendor {
+                Some(vendor) => vendor.patching,
+                None if suffix.is_empty() || suffix_is_rc(suffix) => Patching::Upstream,
+                None => Patching::Fixes,
+            },
             beyond_tag: is_beyond_tag(&lower),
             built: Built::parse(version_text),
             certain: vendor.map_or_else(|| suffix.is_empty() || suffix_is_rc(suffix), |vendor| vendor.plain),
@@ -118,7 +122,7 @@ impl Upstream {
             )),
             (None, _) if !self.certain => {
                 self.say(format!(
-                    "Its suffix {suffix} is no known vendor's: taken as kernel.org's release of that number."
+                    "Its suffix {suffix} is no known vendor's, who may have added fixes that the number does not tell."
                 ));
             }
             (None, _) => {}

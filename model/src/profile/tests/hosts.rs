@@ -146,6 +146,15 @@ fn distributions() {
         ("6.12.1-2-cachyos", "", "", "Inferred v6.12"),
         ("6.12.30", "#1-NixOS SMP PREEMPT_DYNAMIC Tue Jan  1 00:00:00 UTC 1980", "", "Exact v6.12"),
         ("6.1.0-rockchip", "", "", "Ambiguous v6.1 6.1.178+"),
+        // Whoever built it may have taken the fix, unless that was before there was one.
+        (
+            "6.12.95-custom",
+            "#2 SMP PREEMPT_DYNAMIC Mon Jun 8 10:00:00 UTC 2026",
+            "",
+            "Ambiguous v6.12 6.12.97+",
+        ),
+        ("6.12.3-custom", "#2 SMP PREEMPT_DYNAMIC Mon Dec 9 10:00:00 UTC 2024", "", "Inferred v6.12"),
+        ("6.12.97-custom", "", "", "Inferred 6.12.97+"),
         // Texts that are no use, or speak of two kernels.
         ("6.1.0-57-cloud-amd64", "garbage Debian six", "Ubuntu", "Ambiguous v6.1 6.1.178+"),
         ("5.15.0-1-amd64", "#1 SMP Debian 6.12.95-1 (2026-07-01)", "", "Ambiguous v5.13 5.15.212+ v6.12"),
