@@ -142,7 +142,7 @@ impl Daemon {
 
         let mut registry = metrics::registry();
         let metrics = Metrics::new(&mut registry);
-        let (publisher, current) = publisher::start(live.clone());
+        let (publisher, current) = publisher::start(live.clone(), config.measure_load);
         let sheds = &metrics.sheds;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (holds, keeper) = ledger::handle();

@@ -2,8 +2,9 @@
 
 use super::{
     advise::Question,
-    count,
+    assumed, count,
     prediction::{self, Detail, Outcome, Scene},
+    snapshot::Ground,
     topology::nodes_of,
 };
 use berth_model::{
@@ -19,8 +20,8 @@ use std::ops::Range;
 pub(crate) struct Frame<'a> {
     pub(crate) question: &'a Question,
     pub(crate) scene: Scene<'a>,
-    /// The model covers the host. If not, only what needs no model is proven.
-    pub(crate) covered: bool,
+    /// What a proof can stand on.
+    pub(crate) ground: Ground,
     pub(crate) valid_for: &'a v1::Snapshot,
 }
 
@@ -105,24 +106,29 @@ impl Frame<'_> {
     /// Whether these parts are proven.
     pub(crate) fn proof(&self, proof: &Proof, parts: &[Part]) -> v1::Proof {
         // A task that may use one CPU only goes there under any scheduler.
-        let needs_model = parts.iter().any(|part| part.cpus.len() > 1);
-        let covered = self.covered || !needs_model;
+        let ground = ground_of(self.ground, parts);
+        let result = result(proof, ground);
         v1::Proof {
-            result: result(proof, covered).into(),
+            result: result.into(),
             runs: proof.runs,
             // Of a proof that ended early nobody counted the rest.
-            runs_needed: if proof.is_safe() { proof.runs } else { 0 },
+            runs_needed: if result == proof::Result::Safe { proof.runs } else { 0 },
             margin: proof.margin.map(|margin| margin.cpus),
             margin_at_least: proof.margin.is_some_and(|margin| margin.at_least),
             failing_run: proof
                 .failure
                 .as_ref()
-                .filter(|failure| covered && failure.run.tally.pile_up)
+                .filter(|failure| ground.covered && failure.run.tally.pile_up)
                 .map(|failure| self.failing_run(failure, parts)),
             origins: proof.origins.to_string(),
             profiles: proof.profiles.iter().map(|&name| name.to_owned()).collect(),
             valid_for: Some(self.valid_for.clone()),
-            because: because(proof, covered),
+            because: because(proof, ground),
+            assumes: if result == proof::Result::Safe {
+                assumed::by(ground, &self.question.launch, proof)
+            } else {
+                Vec::new()
+            },
         }
     }
 
@@ -173,7 +179,7 @@ impl Frame<'_> {
             form: form(attempt.form).into(),
             parts: self.parts(&attempt.parts),
             proof: Some(self.proof(&attempt.proof, &attempt.parts)),
-            because: because(&attempt.proof, self.covered),
+            because: because(&attempt.proof, ground_of(self.ground, &attempt.parts)),
         }
     }
 
@@ -271,21 +277,27 @@ fn policy(policy: Policy) -> policy::Value {
     }
 }
 
-fn result(proof: &Proof, covered: bool) -> proof::Result {
+/// What there is to stand on for these masks. A task that may use one CPU only goes there under any scheduler.
+pub(crate) fn ground_of(ground: Ground, parts: &[Part]) -> Ground {
+    if parts.iter().any(|part| part.cpus.len() > 1) { ground } else { ground.for_pinned() }
+}
+
+fn result(proof: &Proof, ground: Ground) -> proof::Result {
     match proof.outcome {
-        _ if !covered => proof::Result::NotProven,
-        ProofOutcome::Safe => proof::Result::Safe,
+        ProofOutcome::Safe if ground.is_firm() => proof::Result::Safe,
+        ProofOutcome::Safe | ProofOutcome::Misshapen => proof::Result::NotProven,
+        _ if !ground.covered => proof::Result::NotProven,
         ProofOutcome::Unsafe => proof::Result::Unsafe,
-        ProofOutcome::Misshapen => proof::Result::NotProven,
         ProofOutcome::Cut => proof::Result::Cut,
     }
 }
 
 /// Why a proof went as it did, in a sentence.
-pub(crate) fn because(proof: &Proof, covered: bool) -> String {
+pub(crate) fn because(proof: &Proof, ground: Ground) -> String {
     let (profiles, origins) = (proof.profiles.len(), proof.origins.len());
     match (&proof.outcome, &proof.failure) {
-        _ if !covered => "The model does not cover this host: see the warnings.".to_owned(),
+        _ if !ground.covered => "The model does not cover this host: see the warnings.".to_owned(),
+        (ProofOutcome::Safe, _) if let Some(doubt) = ground.load_doubt => doubt.told().1.to_owned(),
         (ProofOutcome::Safe, _) if proof.runs == 0 => {
             "Each task has one CPU, and goes there under any kernel.".to_owned()
         }

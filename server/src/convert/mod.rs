@@ -3,6 +3,7 @@
 
 pub(crate) mod advice;
 pub(crate) mod advise;
+mod assumed;
 pub(crate) mod balancing;
 pub(crate) mod cpus;
 pub(crate) mod explain;

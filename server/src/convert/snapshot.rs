@@ -99,8 +99,84 @@ fn is_divided(machine: &Machine) -> bool {
     topology.partitions().is_empty() && parts.any(|part| !balanced.is_subset(&part.cpus))
 }
 
+/// What keeps verdicts of a host from being sure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ground {
+    /// The model covers the host. If not, there is no verdict at all.
+    pub(crate) covered: bool,
+    /// Why nothing is called safe that would be on a host where only that runs which is known of; `None` if it may be.
+    pub(crate) load_doubt: Option<LoadDoubt>,
+    /// How the load is known on which something is called safe.
+    pub(crate) load_taken: LoadTaken,
+}
+
+/// How the load of the moment is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoadTaken {
+    /// Tasks were counted, or are given.
+    Counted,
+    /// Tasks are estimated from how busy CPUs were.
+    Estimated,
+    /// Nobody tells what runs on a host that is only described: nothing is taken to.
+    Idle,
+}
+
+/// Why the load of the moment is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoadDoubt {
+    /// No sample tells it of some of the CPUs.
+    Unknown,
+    /// The last sample is too old.
+    Stale,
+}
+
+impl LoadDoubt {
+    /// The same by name, and in a sentence.
+    pub(crate) fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Unknown => (
+                "LOAD_UNKNOWN",
+                "No run piles up with what is known to run, but what runs is not known of every CPU: not proven.",
+            ),
+            Self::Stale => (
+                "LOAD_STALE",
+                "No run piles up with what ran at the last sample, but that is too old to rely on: not proven.",
+            ),
+        }
+    }
+}
+
+impl Ground {
+    /// What there is to stand on for tasks on these CPUs.
+    pub(crate) fn of(snapshot: &Snapshot, allowed: &CpuSet) -> Self {
+        let covered = is_covered(snapshot);
+        let load_doubt = match snapshot.load.measured() {
+            _ if !snapshot.sampled || snapshot.load.is_given() => None,
+            Some(measured) if measured.stale => Some(LoadDoubt::Stale),
+            Some(measured) if allowed.is_subset(&measured.which(|on| on.runnable.is_some())) => None,
+            _ => Some(LoadDoubt::Unknown),
+        };
+        let load_taken = match snapshot.load.measured() {
+            Some(measured) if measured.is_estimated() => LoadTaken::Estimated,
+            None if !snapshot.load.is_given() => LoadTaken::Idle,
+            _ => LoadTaken::Counted,
+        };
+        Self { covered, load_doubt, load_taken }
+    }
+
+    /// The same for tasks with one CPU each, which go there under any scheduler.
+    pub(crate) fn for_pinned(self) -> Self {
+        Self { covered: true, ..self }
+    }
+
+    /// Whether a run of the model may be a proof.
+    pub(crate) fn is_firm(self) -> bool {
+        self.covered && self.load_doubt.is_none()
+    }
+}
+
 /// Whether the model covers the host at all.
-pub(crate) fn is_covered(snapshot: &Snapshot) -> bool {
+fn is_covered(snapshot: &Snapshot) -> bool {
     let foreign = snapshot.here.as_ref().is_some_and(|here| here.settings.is_foreign_scheduler());
     !foreign && !snapshot.machine.topology.asymmetric_capacity() && !is_divided(&snapshot.machine)
 }

@@ -413,7 +413,7 @@ mod tests {
     /// One over the store of this folder, to which no machine is known.
     async fn keeper(folder: &Path) -> (Keeper, Handle) {
         let config = Config::try_from_args(["berthd", "--config", "none"]).unwrap();
-        let (publisher, current) = publisher::start(Reloader::new(&config).1);
+        let (publisher, current) = publisher::start(Reloader::new(&config).1, false);
         let (handle, parts) = handle();
         let settings = Settings { folder: Some(folder.to_owned()), root: PathBuf::from("/") };
         let open = move || Keeper::open(parts, &settings, publisher, current, metrics::Holds::default());

@@ -68,6 +68,7 @@ impl Context {
         let snapshot = Snapshot {
             machine: Arc::new(machine),
             load,
+            sampled: false,
             holds: Arc::default(),
             topology_generation: 0,
             changes: Arc::default(),

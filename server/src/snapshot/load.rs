@@ -166,6 +166,11 @@ impl Measured {
         }
     }
 
+    /// Whether the runnable tasks of any CPU are estimated: what runs elsewhere counts too.
+    pub(crate) fn is_estimated(&self) -> bool {
+        self.cpus.values().any(|on| on.source == Source::Estimate)
+    }
+
     /// CPUs of which this holds.
     pub(crate) fn which(&self, holds: impl Fn(&OnCpu) -> bool) -> CpuSet {
         self.cpus.iter().filter(|(_, on)| holds(on)).map(|(&cpu, _)| cpu).collect()

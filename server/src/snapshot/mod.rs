@@ -29,6 +29,9 @@ pub(crate) struct Snapshot {
     pub(crate) machine: Arc<Machine>,
     /// What runs on it.
     pub(crate) load: Load,
+    /// Samples of its load are taken: where none tells what runs, that is not known. A host that is only described is
+    /// idle instead.
+    pub(crate) sampled: bool,
     /// What is held on it; nothing if it came with the request.
     pub(crate) holds: Arc<Book>,
     /// Generation of the hardware; 0 if it came with the request.

@@ -109,8 +109,9 @@ impl Current {
     }
 }
 
-/// Starts the publisher, which expects a sample at each interval. It ends when every handle is gone.
-pub(crate) fn start(live: Live) -> (Handle, Current) {
+/// Starts the publisher, which expects a sample at each interval if the load is `sampled`. It ends when every handle is
+/// gone.
+pub(crate) fn start(live: Live, sampled: bool) -> (Handle, Current) {
     let (sender, inbox) = mpsc::channel(INBOX);
     let (each, receiver) = watch::channel(None);
     let current = Current { newest: Arc::default(), each: receiver };
@@ -120,6 +121,7 @@ pub(crate) fn start(live: Live) -> (Handle, Current) {
             newest,
             each,
             live,
+            sampled,
             holds: Arc::default(),
             sample: None,
             reports: Reports::default(),
@@ -134,6 +136,7 @@ struct Publisher {
     newest: Arc<ArcSwapOption<Snapshot>>,
     each: watch::Sender<Option<Arc<Snapshot>>>,
     live: Live,
+    sampled: bool,
     holds: Arc<Book>,
     /// The newest sample, which may have come before the first machine.
     sample: Option<Sample>,
@@ -183,8 +186,9 @@ impl Publisher {
             Some(changes::between((&before.machine, before.here.as_ref()?), (&machine, &here)))
         });
         let changes = changes.unwrap_or_default().into();
-        let (load, holds) = (self.load(), Arc::clone(&self.holds));
-        self.publish(Snapshot { machine, load, holds, topology_generation, changes, here: Some(here) });
+        let (load, holds, sampled) = (self.load(), Arc::clone(&self.holds), self.sampled);
+        let here = Some(here);
+        self.publish(Snapshot { machine, load, sampled, holds, topology_generation, changes, here });
     }
 
     fn take_holds(&mut self, holds: Arc<Book>) {

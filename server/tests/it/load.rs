@@ -2,7 +2,7 @@
 
 use crate::support::{Served, load, placement, process::Running, spin};
 use berth_model::CpuSet;
-use berth_proto::v1::{self, cpu_load::Source};
+use berth_proto::v1::{self, cpu_load::Source, proof, verdict};
 use std::{fs, path::Path, time::Duration};
 use tempfile::TempDir;
 use tonic::{Code, transport::Channel};
@@ -68,6 +68,11 @@ async fn unknown_then_measured_then_stale() {
     assert!(!answer.load.unwrap().known && answer.snapshot.unwrap().load_generation == 0);
     assert_eq!(answer.warnings[0].reason, "LOAD_UNKNOWN");
 
+    assert_eq!(
+        called(&channel).await,
+        (verdict::Value::Unknown, proof::Result::NotProven, "LOAD_UNKNOWN".to_owned())
+    );
+
     let writing = async {
         for step in 1.. {
             write(&root, step);
@@ -96,10 +101,30 @@ async fn unknown_then_measured_then_stale() {
     let prediction = placement(&channel).predict(request).await.unwrap().into_inner().prediction.unwrap();
     assert_eq!((prediction.most_on_one_cpu, prediction.cpus[0].before), (2, 1));
 
+    let estimated = "LOAD_ESTIMATED".to_owned();
+    assert_eq!(called(&channel).await, (verdict::Value::NoPileUp, proof::Result::Safe, estimated));
+
     fs::remove_file(root.path().join("proc/stat")).unwrap();
     let answer = until(&channel, |answer| answer.snapshot.as_ref().unwrap().load_stale).await;
     assert!(answer.load.unwrap().known, "the last one is still told");
     assert!(answer.warnings.iter().any(|warning| warning.reason == "LOAD_STALE"));
+    assert_eq!(
+        called(&channel).await,
+        (verdict::Value::Unknown, proof::Result::NotProven, "LOAD_STALE".to_owned())
+    );
+}
+
+/// What is called safe of a task on two CPUs, of which one at least is idle: the verdict, the proof of the mask, and what
+/// that assumes or why it is none.
+async fn called(channel: &Channel) -> (verdict::Value, proof::Result, String) {
+    let (tasks, allowed) = (1, "0-2".to_owned());
+    let request = v1::PredictRequest { tasks, allowed: allowed.clone(), ..Default::default() };
+    let verdict = placement(channel).predict(request).await.unwrap().into_inner().verdict();
+    let request = v1::AdviseRequest { tasks, allowed, ..Default::default() };
+    let answer = placement(channel).advise(request).await.unwrap().into_inner();
+    let asked = answer.asked.unwrap();
+    let reason = asked.assumes.first().or_else(|| answer.reasons.first()).unwrap().reason.clone();
+    (verdict, asked.result(), reason)
 }
 
 /// The kernel's own count of this very host, by a daemon that reads it: tasks that wait are in it too.

@@ -41,6 +41,12 @@ async fn a_crowd_of_pinned_tasks_leaves_marks_for_a_while() {
         };
         tokio::time::timeout(Duration::from_secs(40), wait).await.expect("the crowd is seen, or forgotten")
     };
+    let get =
+        async || load(&channel).get_load(v1::GetLoadRequest::default()).await.unwrap().into_inner().load;
+    // Before that nothing is called safe.
+    while !get().await.is_some_and(|load| load.known) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let safe = (verdict::Value::NoPileUp, proof::Result::Safe, false);
     assert_eq!(told(&channel).await, safe);
 
@@ -49,10 +55,7 @@ async fn a_crowd_of_pinned_tasks_leaves_marks_for_a_while() {
     until(true).await;
     drop(crowd);
     // Nothing runs any more, and a group may be marked all the same.
-    let idle = async || {
-        let answer = load(&channel).get_load(v1::GetLoadRequest::default()).await.unwrap().into_inner();
-        answer.load.unwrap().cpus.iter().all(|entry| entry.runnable() == 0)
-    };
+    let idle = async || get().await.unwrap().cpus.iter().all(|entry| entry.runnable() == 0);
     while !idle().await {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -14,7 +14,7 @@ use crate::{
         advise::{self, Asked, Question},
         cpus, host, kernel,
         prediction::{self, Outcome, Scene},
-        snapshot,
+        snapshot::{self, Ground},
         trace::Budget,
     },
     snapshot::Snapshot,
@@ -107,7 +107,7 @@ fn answer(
 ) -> Result<Answered, Failure> {
     let machine = &*snapshot.machine;
     let load = snapshot.load_of_model();
-    let covered = snapshot::is_covered(snapshot);
+    let ground = Ground::of(snapshot, &question.allowed);
     let kernels: Vec<Kernel<'_>> = machine
         .kernels
         .iter()
@@ -116,7 +116,7 @@ fn answer(
     // Where the model does not reach, a task with one CPU goes there all the same.
     let pinned = [Form::PerTask];
     let can_pin = question.can_apply.is_empty() || question.can_apply.contains(&Form::PerTask);
-    let pin = !covered && can_pin;
+    let pin = !ground.covered && can_pin;
     let request = Request {
         topology: &machine.topology,
         kernels: &kernels,
@@ -136,7 +136,7 @@ fn answer(
         single_cpus: question.single_cpus || pin,
         kept: question.kept,
         marks: question.open_marks(),
-        with_margin: question.full && covered,
+        with_margin: question.full && ground.covered,
     };
     let given = berth_model::advise::advise(&request).map_err(failure)?;
     let wanted = question.without_advice();
@@ -149,7 +149,7 @@ fn answer(
         host,
         symmetry: &judged_by.symmetry,
         question: &wanted,
-        covered,
+        ground,
         proven: given.asked.is_safe(),
         profiles: loads.len(),
     };
@@ -159,9 +159,9 @@ fn answer(
     let scene = Scene { topology: &machine.topology, load: &load, allowed: &question.allowed };
     let whole = [whole(question)];
     let told = |question: &Question| {
-        let frame = Frame { question, scene, covered, valid_for: &rests_on };
+        let frame = Frame { question, scene, ground, valid_for: &rests_on };
         let mut warnings = Warnings::default();
-        warn_of_advice(&given, question, covered, &mut warnings);
+        warn_of_advice(&given, question, ground, &mut warnings);
         if question.full && Frame::is_long(&given) {
             let said =
                 "The entries of all tasks, each with its mask, are too long to be told: see the parts.";
@@ -184,10 +184,10 @@ fn answer(
         v1::AdviseResponse {
             advice: Some(advice),
             without,
-            with: Some(prediction::to_wire(&with(&given, covered), scene, frame.detail())),
+            with: Some(prediction::to_wire(&with(&given, ground), scene, frame.detail())),
             asked: Some(asked),
             attempts,
-            reasons: reasons(&given, question, covered),
+            reasons: reasons(&given, question, ground),
             runners_up: if question.full { runners_up(&request, &given, &frame) } else { Vec::new() },
             formatted: question.formats.of(&given, &machine.topology),
             hold: None,
@@ -238,15 +238,18 @@ fn whole(question: &Question) -> Part {
 }
 
 /// What the kernel does with the advice.
-fn with(advice: &Advice, covered: bool) -> Outcome {
-    let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
+fn with(advice: &Advice, ground: Ground) -> Outcome {
+    let ground = advice::ground_of(ground, &advice.parts);
     let (verdict, determined) = match advice.proof.outcome {
-        _ if !covered && needs_model => (verdict::Value::Unknown, false),
+        _ if !ground.covered => (verdict::Value::Unknown, false),
+        ProofOutcome::Safe if !ground.is_firm() => (verdict::Value::Unknown, false),
         ProofOutcome::Safe => (verdict::Value::NoPileUp, true),
         ProofOutcome::Unsafe => (verdict::Value::PileUp, false),
         _ if advice.with.tally.pile_up => (verdict::Value::PileUp, false),
         ProofOutcome::Misshapen
-            if advice.asked.is_safe() && advice.parts.iter().all(|part| part.as_asked) =>
+            if ground.is_firm()
+                && advice.asked.is_safe()
+                && advice.parts.iter().all(|part| part.as_asked) =>
         {
             (verdict::Value::NoPileUp, true)
         }
@@ -265,10 +268,13 @@ fn with(advice: &Advice, covered: bool) -> Outcome {
     }
 }
 
-fn warn_of_advice(advice: &Advice, question: &Question, covered: bool, warnings: &mut Warnings) {
-    let needs_model = advice.parts.iter().any(|part| part.cpus.len() > 1);
-    if !advice.proof.is_safe() || (!covered && needs_model) {
+fn warn_of_advice(advice: &Advice, question: &Question, ground: Ground, warnings: &mut Warnings) {
+    let ground = advice::ground_of(ground, &advice.parts);
+    if !advice.proof.is_safe() || !ground.is_firm() {
         let said = match advice.proof.outcome {
+            ProofOutcome::Safe if let Some(doubt) = ground.load_doubt.filter(|_| ground.covered) => {
+                doubt.told().1
+            }
             ProofOutcome::Misshapen => {
                 "Under no form that can be applied does the kernel keep to the policy's shape: this is the widest."
             }
@@ -300,14 +306,15 @@ fn warn_of_advice(advice: &Advice, question: &Question, covered: bool, warnings:
 }
 
 /// What limited or decided the advice.
-fn reasons(advice: &Advice, question: &Question, covered: bool) -> Vec<v1::Reason> {
+fn reasons(advice: &Advice, question: &Question, ground: Ground) -> Vec<v1::Reason> {
     let mut reasons = Vec::new();
     let mut add = |reason: &str, message: String| {
         reasons.push(v1::Reason { reason: reason.to_owned(), message });
     };
-    let asked = advice::because(&advice.asked, covered);
+    let asked = advice::because(&advice.asked, ground);
     match advice.asked.outcome {
-        _ if !covered => add("HOST_NOT_COVERED", asked),
+        _ if !ground.covered => add("HOST_NOT_COVERED", asked),
+        ProofOutcome::Safe if let Some(doubt) = ground.load_doubt => add(doubt.told().0, asked),
         ProofOutcome::Safe if advice.form == Form::None => add("KERNEL_DOES_AS_WELL", asked),
         ProofOutcome::Safe => add("ASKED_SAFE", asked),
         ProofOutcome::Unsafe | ProofOutcome::Misshapen => add("ASKED_UNSAFE", asked),
@@ -316,7 +323,7 @@ fn reasons(advice: &Advice, question: &Question, covered: bool) -> Vec<v1::Reaso
     for attempt in &advice.attempts {
         let form = advice::form(attempt.form).as_str_name();
         let masks = if attempt.parts.len() == 1 { "mask" } else { "masks" };
-        let because = advice::because(&attempt.proof, covered);
+        let because = advice::because(&attempt.proof, ground);
         add("WIDER_FORM_FAILED", format!("{form} ({} {masks}): {because}", attempt.parts.len()));
     }
     if question.kept {
@@ -328,8 +335,9 @@ fn reasons(advice: &Advice, question: &Question, covered: bool) -> Vec<v1::Reaso
             question.can_apply.iter().map(|&form| advice::form(form).as_str_name()).collect();
         add("FORMS_LIMITED", format!("The caller can apply {} only.", forms.join(", ")));
     }
-    if !advice.proof.is_safe() {
-        add("NOT_PROVEN", advice::because(&advice.proof, covered));
+    let ground = advice::ground_of(ground, &advice.parts);
+    if !advice.proof.is_safe() || !ground.is_firm() {
+        add("NOT_PROVEN", advice::because(&advice.proof, ground));
     }
     reasons
 }

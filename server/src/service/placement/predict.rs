@@ -10,7 +10,8 @@ use crate::{
         Failure, Faults, Warnings, cpus, host, kernel,
         predict::{self, Question},
         prediction::{self, Detail, Scene},
-        snapshot, trace,
+        snapshot::{self, Ground},
+        trace,
     },
     snapshot::Snapshot,
 };
@@ -57,7 +58,7 @@ impl Context {
 fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::PredictResponse> {
     let machine = &*snapshot.machine;
     let load = snapshot.load_of_model();
-    let covered = snapshot::is_covered(snapshot);
+    let ground = Ground::of(snapshot, &question.allowed);
     let loads = question.launch.holders.loads(&load);
     let (mut profiles, mut found) = (Vec::new(), Vec::new());
     for kernel in &machine.kernels {
@@ -65,7 +66,7 @@ fn answer(snapshot: &Snapshot, question: &Question, stop: &Stop) -> Option<v1::P
             host: machine.host(kernel, &load),
             symmetry: &kernel.symmetry,
             question,
-            covered,
+            ground,
             proven: false,
             profiles: machine.kernels.len() * loads.len(),
         };

@@ -2,7 +2,7 @@
 //! it.
 
 use super::super::pool::Stop;
-use crate::convert::{balancing::Balancing, predict::Question, prediction::Outcome};
+use crate::convert::{balancing::Balancing, predict::Question, prediction::Outcome, snapshot::Ground};
 use berth_model::{
     advise::MAX_RUNS,
     cpuset::{Cpu, CpuSet},
@@ -32,8 +32,8 @@ pub(super) struct UnderProfile<'a> {
     pub(super) host: Host<'a>,
     pub(super) symmetry: &'a Symmetry,
     pub(super) question: &'a Question,
-    /// Whether the model covers the host. If not, there is no verdict.
-    pub(super) covered: bool,
+    /// What there is to stand on.
+    pub(super) ground: Ground,
     /// The mask is proven for this launch under every profile: no run piles up, and none needs to be looked for.
     pub(super) proven: bool,
     /// So many profiles share the work.
@@ -205,7 +205,7 @@ impl<'a> UnderProfile<'a> {
         let burst = self.question.burst(outcome.central.origin);
         let places: Vec<Cpu> = outcome.central.tasks.iter().map(|placed| placed.cpu).collect();
         // Not where the model does not reach, nor for more than is worth its time.
-        let balancing = (self.covered && places.len() <= MAX_SETTLED).then(|| {
+        let balancing = (self.ground.covered && places.len() <= MAX_SETTLED).then(|| {
             let afterwards = afterwards(self.host, &burst, &places, HORIZON_MS);
             let split = worst_split(self.host, &self.question.allowed, self.question.tasks);
             Balancing { afterwards, split }
@@ -264,7 +264,8 @@ impl<'a> UnderProfile<'a> {
             }
             of_class.marked = refused;
         }
-        if !self.covered {
+        let is_open = !self.ground.is_firm() && of_class.verdict == verdict::Value::NoPileUp;
+        if !self.ground.covered || is_open {
             (of_class.verdict, of_class.determined) = (verdict::Value::Unknown, false);
         }
         of_class
