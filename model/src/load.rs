@@ -90,18 +90,29 @@ impl Load {
 
     /// The same once all holders run, if any sleeps.
     pub fn awake(&self) -> Option<Self> {
-        if self.asleep.iter().all(|&tasks| tasks == 0) {
-            return None;
-        }
-        let mut awake = Self { asleep: Vec::new(), ..self.clone() };
-        for (cpu, &tasks) in (0..=u16::MAX).map(Cpu::from).zip(&self.asleep) {
+        let sleepers = self.sleepers();
+        (!sleepers.is_empty()).then(|| self.awake_on(&sleepers))
+    }
+
+    /// The CPUs on which holders sleep.
+    pub fn sleepers(&self) -> CpuSet {
+        let all = (0..=u16::MAX).map(Cpu::from).zip(&self.asleep);
+        all.filter(|&(_, &tasks)| tasks > 0).map(|(cpu, _)| cpu).collect()
+    }
+
+    /// The same once all holders on these CPUs run.
+    pub fn awake_on(&self, cpus: &CpuSet) -> Self {
+        let mut awake = self.clone();
+        for cpu in cpus {
+            let tasks = self.asleep(cpu);
             if tasks > 0 {
                 awake.add(cpu, tasks);
+                awake.asleep[cpu.index()] = 0;
                 // They were those of its other tasks.
                 awake.averages.remove(&cpu);
             }
         }
-        Some(awake)
+        awake
     }
 
     /// CPUs on which pinned tasks waited of late while others were idle: load balancing may have left marks there.

@@ -1,7 +1,7 @@
 //! Whether a form is safe: the kernel model is run from every plausible origin, under every candidate profile, along
 //! every way that user space cannot tell apart.
 
-use super::{Kernel, Launch, Part, objective::Judge};
+use super::{Kernel, Launch, Part, objective::Judge, tree::split};
 use crate::{
     cpuset::{Cpu, CpuSet},
     load::Load,
@@ -19,6 +19,9 @@ const MAX_LOOKS: u64 = 1 << 23;
 
 /// The most extra busy CPUs that a margin is looked for with.
 const MAX_MARGIN: u32 = 4;
+
+/// So many CPUs with holders, or packages of them, may have any of these wake.
+const FEW_HOLDERS: usize = 3;
 
 /// What a proof found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -245,9 +248,35 @@ impl<'a> Prover<'a> {
         if parts.len() > 1 {
             loads.push(with(&mut before.iter().chain(after)));
         }
-        let awake: Vec<Load> = loads.iter().filter_map(Load::awake).collect();
+        let wake = self.who_wakes();
+        let awake: Vec<Load> =
+            loads.iter().flat_map(|load| wake.iter().map(|cpus| load.awake_on(cpus))).collect();
         loads.extend(awake);
         loads
+    }
+
+    /// Which CPUs' holders may run while others sleep. CPU by CPU where they are few, else by package; any of these
+    /// where they are few, else each by itself, all others, and all.
+    fn who_wakes(&self) -> Vec<CpuSet> {
+        let sleepers = self.load.sleepers();
+        if sleepers.is_empty() {
+            return Vec::new();
+        }
+        let units: Vec<CpuSet> = if sleepers.len() <= FEW_HOLDERS {
+            sleepers.iter().map(CpuSet::from).collect()
+        } else {
+            split(self.topology, Level::Package, &sleepers)
+        };
+        if units.len() > FEW_HOLDERS {
+            let others = units.iter().map(|unit| sleepers.difference(unit));
+            return units.iter().cloned().chain(others).chain([sleepers.clone()]).collect();
+        }
+        (1..1_usize << units.len())
+            .map(|chosen| {
+                let unit = |index: &usize| chosen >> index & 1 == 1;
+                (0..units.len()).filter(unit).fold(CpuSet::new(), |all, index| all.union(&units[index]))
+            })
+            .collect()
     }
 
     /// Follows all runs of one part; says whether all hold.

@@ -2,13 +2,14 @@
 
 use crate::{
     advice::Question,
-    bursts::{Bench, cpu, cpus},
+    bursts::{Bench, STREAM, cpu, cpus},
+    machines::zen3,
 };
 use berth_model::{
     CpuSet,
-    advise::{Form, Outcome},
+    advise::{Form, Launch, Outcome},
     load::{CpuLoad, Load},
-    predict::{Burst, Host},
+    predict::{Burst, Host, Parent},
     topology::Shape,
 };
 
@@ -73,4 +74,23 @@ fn what_is_kept_is_as_wide_as_the_placement() {
     let kept = Question { kept: true, ..question() }.ask(&bench);
     assert!(kept.form != Form::None && kept.proof.is_safe());
     assert_eq!(kept.parts.iter().map(|part| part.cpus.len()).sum::<usize>(), 3);
+}
+
+/// Two holders outside the mask, one a package: as long as both sleep or both run the packages look alike, and with one
+/// of them awake they do not.
+#[test]
+fn one_of_two_holders_may_wake() {
+    let stream = cpus(STREAM);
+    let asked = |prepare: &dyn Fn(&mut Load)| {
+        let mut bench = Bench::named(&zen3(1), "v6.12");
+        prepare(&mut bench.load);
+        let launch = Launch { origin: Some(cpu(0)), parent: Parent::IsTask, ..Launch::default() };
+        Question { allowed: Some(&stream), launch, ..Question::tasks(8) }.ask(&bench).asked.outcome
+    };
+    let runs = CpuLoad { runnable: 1, utilisation: None };
+    assert_eq!(asked(&|_| ()), Outcome::Safe);
+    assert_eq!(asked(&|load| [1, 65].iter().for_each(|&at| load.set(cpu(at), runs))), Outcome::Safe);
+    let with_one = [1, 65].map(|at| asked(&|load| load.set(cpu(at), runs)));
+    assert!(with_one.contains(&Outcome::Unsafe), "{with_one:?}");
+    assert_eq!(asked(&|load| [1, 65].iter().for_each(|&at| load.hold(cpu(at), 1))), Outcome::Unsafe);
 }
