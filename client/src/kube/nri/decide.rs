@@ -56,9 +56,8 @@ impl Subject<'_> {
             }
         }
         let exclusive_refused = !notes.is_empty();
-        let lease = keeper.lease(self.whom).await.map_err(|error| error.to_string())?;
-        let response = keeper.advise(self.request(None, lease)).await.map_err(|error| error.to_string())?;
-        let mut decision = self.take(&response, false)?;
+        let (response, tasks) = self.ask(None, keeper).await.map_err(|error| error.to_string())?;
+        let mut decision = self.take(&response, tasks, false)?;
         notes.append(&mut decision.notes);
         Ok(Decision { notes, exclusive_refused, ..decision })
     }
@@ -70,13 +69,12 @@ impl Subject<'_> {
         keeper: &Keeper,
         others: &Containers,
     ) -> Result<Decision, String> {
-        let lease = keeper.lease(self.whom).await.map_err(|error| error.to_string())?;
-        let asked = keeper.advise(self.request(Some(level), lease)).await;
-        let response = asked.map_err(|error| match is(&error, Code::Unimplemented) {
+        let asked = self.ask(Some(level), keeper).await;
+        let (response, tasks) = asked.map_err(|error| match is(&error, Code::Unimplemented) {
             true => format!("this berthd does not give whole units of level {}", level.as_str_name()),
             false => one_line(&error),
         })?;
-        let decided = match self.take(&response, true) {
+        let decided = match self.take(&response, tasks, true) {
             Ok(decision) => {
                 let alone = &decision.placed.alone;
                 match others.could_be_alone(self.whom.id, alone) {
@@ -93,6 +91,24 @@ impl Subject<'_> {
             keeper.release_of(self.whom).await.map_err(|error| error.to_string())?;
         }
         decided
+    }
+
+    /// Asks, and says for how many tasks. A berthd that cannot be told of a least number of CPUs is asked for as many tasks: so many
+    /// the limit lets run.
+    async fn ask(
+        &self,
+        exclusive: Option<level::Value>,
+        keeper: &Keeper,
+    ) -> Result<(AdviseResponse, u32), Error> {
+        let request = self.request(exclusive, keeper.lease(self.whom).await?);
+        let (tasks, least) = (request.tasks, request.min_cpus);
+        match keeper.advise(request.clone()).await {
+            Err(error) if least > 0 && is(&error, Code::Unimplemented) => {
+                let request = AdviseRequest { tasks: least, min_cpus: 0, ..request };
+                Ok((keeper.advise(request).await?, least))
+            }
+            answered => Ok((answered?, tasks)),
+        }
     }
 
     /// The request. A container has one mask for all its tasks.
@@ -123,7 +139,7 @@ impl Subject<'_> {
     /// # Errors
     ///
     /// What is wrong with it.
-    fn take(&self, response: &AdviseResponse, alone: bool) -> Result<Decision, String> {
+    fn take(&self, response: &AdviseResponse, tasks: u32, alone: bool) -> Result<Decision, String> {
         let advice = response.advice.as_ref().ok_or("the answer has no advice")?;
         let hold = response.hold.as_ref().ok_or("the answer has no hold")?;
         let part = match &advice.parts[..] {
@@ -137,7 +153,7 @@ impl Subject<'_> {
             placed: Placed {
                 alone: if alone { cpus.union(&held) } else { CpuSet::new() },
                 cpus,
-                tasks: self.wish.tasks,
+                tasks,
                 hold: Keeping::Lease(hold.id.clone()),
             },
             memory_nodes: CpuSet::parse(&part.memory_nodes).unwrap_or_default(),
@@ -242,12 +258,12 @@ mod tests {
     fn a_mask_is_taken_whether_it_is_proven_or_not() {
         for (proof, proven) in [(Proven::Safe, true), (Proven::Unsafe, false), (Proven::Cut, false)] {
             let taken =
-                with(&wish(2, 2), "0-7", |subject| subject.take(&answer("2-3", proof), false)).unwrap();
+                with(&wish(2, 2), "0-7", |subject| subject.take(&answer("2-3", proof), 2, false)).unwrap();
             assert_eq!((taken.placed.cpus, taken.memory_nodes), (set("2-3"), set("0")));
             assert_eq!((taken.proven, taken.placed.alone.is_empty()), (proven, true));
         }
         let taken =
-            with(&wish(2, 2), "0-7", |subject| subject.take(&answer("2-3", Proven::Safe), true)).unwrap();
+            with(&wish(2, 2), "0-7", |subject| subject.take(&answer("2-3", Proven::Safe), 2, true)).unwrap();
         assert_eq!(taken.placed.alone, set("2-3"));
     }
 
@@ -266,12 +282,12 @@ mod tests {
             (no_hold, "no hold"),
             (AdviseResponse::default(), "no advice"),
         ] {
-            let error = with(&wish(2, 2), "0-7", |subject| subject.take(&nonsense, false)).unwrap_err();
+            let error = with(&wish(2, 2), "0-7", |subject| subject.take(&nonsense, 2, false)).unwrap_err();
             assert!(error.contains(says), "{error}");
         }
         // A limit of more CPUs than there are.
         assert!(
-            with(&wish(2, 9), "0-1", |subject| subject.take(&answer("0-1", Proven::Safe), false)).is_ok()
+            with(&wish(2, 9), "0-1", |subject| subject.take(&answer("0-1", Proven::Safe), 2, false)).is_ok()
         );
     }
 

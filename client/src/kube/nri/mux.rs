@@ -95,6 +95,8 @@ pub(super) fn framed(connection: Connection, bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kube::nri::ttrpc::Messages;
+    use proptest::prelude::*;
 
     fn all(frames: &mut Frames) -> Result<Vec<(Connection, Vec<u8>)>, Error> {
         let mut seen = Vec::new();
@@ -121,6 +123,56 @@ mod tests {
             let whole: Vec<u8> = seen[1..].iter().flat_map(|(_, payload)| payload.clone()).collect();
             assert!(whole == long && frames.buffer().is_empty());
         }
+    }
+
+    proptest! {
+        /// Whatever comes, in whatever pieces: it is refused or understood, and the same each time.
+        #[test]
+        fn any_bytes_are_taken(bytes in any_bytes(), step in 1_usize..40) {
+            prop_assert_eq!(understood(&bytes, step), understood(&bytes, usize::MAX));
+        }
+    }
+
+    /// Bytes, some of which are frames of messages.
+    fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+        let word = prop_oneof![Just(0_u32), 1..3_u32, Just(10), Just(12), any::<u32>()];
+        let words = proptest::collection::vec(word, 0..12);
+        let words = words.prop_map(|words| words.into_iter().flat_map(u32::to_be_bytes).collect::<Vec<u8>>());
+        let message = (0..3_u8, proptest::collection::vec(any::<u8>(), 0..30)).prop_map(|(kind, body)| {
+            let length = u32::try_from(body.len()).unwrap();
+            framed(Connection::Plugin, &[&length.to_be_bytes()[..], &[0, 0, 0, 1, kind, 0], &body].concat())
+        });
+        proptest::collection::vec(prop_oneof![words, message, any::<Vec<u8>>()], 0..5)
+            .prop_map(|parts| parts.concat())
+    }
+
+    /// What is understood of them, up to the first that is refused.
+    fn understood(bytes: &[u8], step: usize) -> Vec<String> {
+        let (mut frames, mut messages, mut seen) = (Frames::default(), Messages::default(), Vec::new());
+        for part in bytes.chunks(step.min(bytes.len().max(1))) {
+            frames.buffer().extend_from_slice(part);
+            loop {
+                match frames.next() {
+                    Ok(None) => break,
+                    Ok(Some((_, payload))) => messages.take(&payload),
+                    Err(error) => {
+                        seen.push(error.to_string());
+                        return seen;
+                    }
+                }
+                loop {
+                    match messages.next() {
+                        Ok(None) => break,
+                        Ok(Some(message)) => seen.push(format!("{message:?}")),
+                        Err(error) => {
+                            seen.push(error.to_string());
+                            return seen;
+                        }
+                    }
+                }
+            }
+        }
+        seen
     }
 
     #[test]

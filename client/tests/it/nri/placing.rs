@@ -101,6 +101,17 @@ fn a_container_stays_on_what_its_pod_may_use() {
 }
 
 #[test]
+fn a_mask_is_as_large_as_the_limit_whatever_runs_in_it() {
+    if !two_cpus() {
+        return;
+    }
+    let server = Berthd::start();
+    let (_place, mut node, plugin) = node_with(&server);
+    let (_, adjust) = node.create(Wanted::new("few", &[ASKS, ("berth.dev/tasks", "1")]).limit(2000));
+    assert_eq!(cpus_of(adjust.as_ref()), "0-1", "{}", plugin.said());
+}
+
+#[test]
 fn who_does_not_ask_is_left_alone() {
     let server = Berthd::start();
     let (_place, mut node, plugin) = node_with(&server);
