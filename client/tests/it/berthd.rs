@@ -131,6 +131,15 @@ impl Berthd {
         }
     }
 
+    /// Waits until it knows what runs here: nothing is called safe before.
+    pub(crate) fn measured(&self) {
+        let start = Instant::now();
+        while self.berth(["load", "-o", "json"]).json()["load"]["known"] != true {
+            assert!(start.elapsed() < PATIENCE, "the load is not known");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Its unix socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("berthd.sock")

@@ -63,6 +63,7 @@ impl Drop for Sleeper {
 #[test]
 fn a_lease_is_made_renewed_and_let_go() {
     let server = Berthd::start();
+    server.measured();
     assert_eq!(server.berth(["holds"]).answer(), "  No holds.\n");
     let made = server
         .berth(["hold", "-n", "1", "--name", "job", "--ttl", "10m", "--label", "a=b", "-o", "json"])
