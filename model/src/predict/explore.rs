@@ -59,6 +59,40 @@ struct Branch<'a> {
     last: Option<usize>,
 }
 
+/// What the next task comes to on some CPU.
+struct Landing {
+    /// Tasks there, with those of the job that sleep.
+    tasks: u32,
+    /// Equal for ways that lead to mirror images of each other.
+    key: u64,
+}
+
+impl Branch<'_> {
+    /// What becomes of it with the next task on the CPU.
+    fn landing(&self, children: Children, cpu: Cpu) -> Landing {
+        let (mut queue, mut asleep) = (self.state.queue(cpu), self.picture.asleep(cpu));
+        match children {
+            Children::Running => queue = self.state.queue_with_fresh(cpu),
+            Children::Asleep => asleep += 1,
+        }
+        Landing {
+            tasks: queue.tasks.saturating_add(u32::try_from(asleep).unwrap_or(u32::MAX)),
+            key: self.picture.key_with(&self.state, cpu, queue, asleep),
+        }
+    }
+
+    /// Puts the next task on the CPU, and lets time pass.
+    fn put(&mut self, children: Children, cpu: Cpu, gap: u64, trail: &mut Trail) {
+        self.last = Some(trail.step(self.last, cpu));
+        children.start_on(cpu, &mut self.state);
+        match children {
+            Children::Running => self.picture.update(&self.state, cpu),
+            Children::Asleep => self.picture.put_asleep(&self.state, cpu),
+        }
+        self.state.advance(gap);
+    }
+}
+
 /// Follows every run of a burst, whichever of equally idle CPUs and of equal groups is taken. Runs that are mirror
 /// images of each other are followed once.
 pub fn explore(host: Host<'_>, burst: &Burst<'_>, symmetry: &Symmetry, search: Search) -> Explored {
@@ -104,33 +138,30 @@ pub(super) fn explore_from(outset: &Outset<'_>, burst: &Burst<'_>, search: Searc
             walk.visit(&mut branch.state, open, &mut narrowed);
             let mut cpus = narrowed.cpus;
             branch.picture.narrow(&mut cpus);
-            // Copying a branch costs about as much as looking at an eighth of the host's CPUs.
-            let copies = cpus.len().saturating_sub(1) * host.topology.cpu_limit() / 8;
-            looks += branch.state.take_looks() + copies as u64;
-            let last = cpus.last();
-            let mut branch = Some(branch);
+            looks += branch.state.take_looks();
+            // Most ways lead to what another led to already: those are left before anything is copied.
+            let mut new: Vec<Cpu> = Vec::new();
             for cpu in &cpus {
-                // The last outcome takes the branch over, the others copy it.
-                let taken = if Some(cpu) == last { branch.take() } else { branch.clone() };
-                let Some(mut taken) = taken else { continue };
-                taken.last = Some(trail.step(taken.last, cpu));
-                burst.children.start_on(cpu, &mut taken.state);
-                taken.state.advance(gap);
-                match burst.children {
-                    Children::Running => taken.picture.update(&taken.state, cpu),
-                    Children::Asleep => taken.picture.put_asleep(&taken.state, cpu),
-                }
+                let landing = branch.landing(burst.children, cpu);
                 // Tasks do not move during a burst, so a pile-up that has begun stays.
-                let asleep = u32::try_from(taken.picture.asleep(cpu)).unwrap_or(u32::MAX);
-                let tasks = taken.state.queue(cpu).tasks + host.load.asleep(cpu) + asleep;
-                let begun = bounds.exceeded(cpu, tasks);
-                if search.stop_at_pile_up && begun {
-                    return ended(runs, looks, Some(finish(host, burst, &bounds, taken, &trail)));
+                if search.stop_at_pile_up && bounds.exceeded(cpu, landing.tasks + host.load.asleep(cpu)) {
+                    branch.put(burst.children, cpu, gap, &mut trail);
+                    return ended(runs, looks, Some(finish(host, burst, &bounds, branch, &trail)));
                 }
-                if known.insert(taken.picture.key()) {
-                    next.push(taken);
+                if known.insert(landing.key) {
+                    new.push(cpu);
                 }
             }
+            let Some(last) = new.pop() else { continue };
+            // Copying a branch costs about as much as looking at an eighth of the host's CPUs.
+            looks += (new.len() * host.topology.cpu_limit() / 8) as u64;
+            for cpu in new {
+                let mut copy = branch.clone();
+                copy.put(burst.children, cpu, gap, &mut trail);
+                next.push(copy);
+            }
+            branch.put(burst.children, last, gap, &mut trail);
+            next.push(branch);
         }
         runs = runs.max(u32::try_from(next.len()).unwrap_or(u32::MAX));
         branches = next;

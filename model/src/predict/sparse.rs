@@ -1,7 +1,7 @@
 //! A table of which few entries are ever used: what a burst touches of a host, however large that is.
 
 /// Values by index; indices without one cost four bytes each.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Sparse<T> {
     /// One more than the place of each index's value; 0 if it has none.
     slots: Vec<u32>,
@@ -39,5 +39,14 @@ impl<T> Sparse<T> {
     /// All values, to be changed.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.values.iter_mut()
+    }
+}
+
+impl<T: Clone> Clone for Sparse<T> {
+    /// With the same room: a copy that is about to grow does not move.
+    fn clone(&self) -> Self {
+        let mut values = Vec::with_capacity(self.values.capacity());
+        values.extend_from_slice(&self.values);
+        Self { slots: self.slots.clone(), values }
     }
 }

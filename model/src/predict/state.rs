@@ -189,6 +189,13 @@ impl<'a> State<'a> {
         self.queues.get(cpu.index()).copied().unwrap_or_default()
     }
 
+    /// The same once a task that was just forked is there.
+    pub(crate) fn queue_with_fresh(&self, cpu: Cpu) -> Queue {
+        let mut queue = self.queue(cpu);
+        queue.add_fresh(self.clock);
+        queue
+    }
+
     /// Whether pinned tasks waited for the CPU of late.
     pub(crate) fn was_crowded(&self, cpu: Cpu) -> bool {
         self.load.crowded().contains(cpu)

@@ -10,6 +10,7 @@ use crate::{
     domains::{Domains, Kind},
     topology::{Level, Topology},
 };
+use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// The tree of spans below the whole host.
@@ -102,7 +103,7 @@ impl Symmetry {
             keys: vec![0; self.above.len()],
         };
         for (cpu, &above) in (0..=u16::MAX).map(Cpu::from).zip(&self.above_cpu) {
-            let leaf = picture.leaf(state, cpu);
+            let leaf = picture.leaf(state, cpu, state.queue(cpu), 0);
             picture.leaves[cpu.index()] = leaf;
             picture.sums[above as usize] = picture.sums[above as usize].wrapping_add(leaf);
         }
@@ -152,7 +153,7 @@ pub(super) struct Told<'a> {
 
 impl Told<'_> {
     /// Equal for CPUs of which the same is told, and on which the same runs.
-    fn of(&self, state: &State<'_>, cpu: Cpu) -> u64 {
+    fn of(&self, state: &State<'_>, cpu: Cpu, queue: Queue) -> u64 {
         let is_origin = u64::from(self.origin == Some(cpu));
         let preferred = self.preferred_node.is_some() && state.domains.node_index(cpu) == self.preferred_node;
         let allowed = u64::from(state.allowed().contains(cpu));
@@ -161,7 +162,7 @@ impl Told<'_> {
         let marked = marks.fold(0, |bits, (index, _)| bits | 16 << index);
         let flags = marked | was_crowded << 3 | allowed << 2 | u64::from(preferred) << 1 | is_origin;
         let idle = self.idle.get(cpu.index()).copied().unwrap_or_default();
-        let (queue, asleep) = (state.queue(cpu), state.asleep(cpu));
+        let asleep = state.asleep(cpu);
         if (idle, asleep, queue) == (IdleCpu::default(), 0, Queue::default()) {
             return flags;
         }
@@ -218,7 +219,7 @@ impl Picture<'_> {
         if cpu.index() >= self.leaves.len() {
             return;
         }
-        let leaf = self.leaf(state, cpu);
+        let leaf = self.leaf(state, cpu, state.queue(cpu), self.asleep(cpu));
         let mut span = self.tree.above_cpu[cpu.index()] as usize;
         let mut before = std::mem::replace(&mut self.leaves[cpu.index()], leaf);
         let mut after = leaf;
@@ -233,9 +234,25 @@ impl Picture<'_> {
         }
     }
 
-    fn leaf(&self, state: &State<'_>, cpu: Cpu) -> u64 {
+    /// What a CPU is with such a queue, and so many of the job's tasks that sleep.
+    fn leaf(&self, state: &State<'_>, cpu: Cpu, queue: Queue, asleep: u64) -> u64 {
         let label = self.told.labels.get(cpu.index()).copied().unwrap_or(0);
-        mix(&[self.tree.cpu_label[cpu.index()], self.told.of(state, cpu), label, self.asleep(cpu)])
+        mix(&[self.tree.cpu_label[cpu.index()], self.told.of(state, cpu, queue), label, asleep])
+    }
+
+    /// What [`Self::key`] becomes with such a queue on the CPU, and so many of the job's tasks that sleep there.
+    pub(super) fn key_with(&self, state: &State<'_>, cpu: Cpu, queue: Queue, asleep: u64) -> u64 {
+        let Some(&(mut before)) = self.leaves.get(cpu.index()) else { return self.key() };
+        let mut after = self.leaf(state, cpu, queue, asleep);
+        let mut span = self.tree.above_cpu[cpu.index()] as usize;
+        loop {
+            let sum = self.sums[span].wrapping_sub(before).wrapping_add(after);
+            (before, after) = (self.keys[span], mix(&[self.tree.label[span], sum]));
+            if span == 0 {
+                return after;
+            }
+            span = self.tree.above[span] as usize;
+        }
     }
 
     /// Equal for states that are mirror images of each other.
@@ -256,7 +273,7 @@ impl Picture<'_> {
 
     /// Keeps the lowest CPU of each class.
     pub(super) fn narrow(&self, cpus: &mut CpuSet) {
-        let mut seen: Vec<u64> = Vec::new();
+        let mut seen: SmallVec<[u64; 16]> = SmallVec::new();
         // Neighbours mostly stand in spans that are alike too: the way up is gone once for them.
         let mut last = None;
         *cpus = cpus
