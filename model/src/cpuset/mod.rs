@@ -7,6 +7,7 @@ mod text;
 
 pub use text::ParseError;
 
+use smallvec::SmallVec;
 use std::fmt;
 
 /// The highest number of CPUs that Berth takes in a set: CPUs 0 to 65,535.
@@ -47,6 +48,9 @@ impl fmt::Display for Cpu {
     }
 }
 
+/// Words of a set; so many, those of 256 neighbours, are kept without an allocation.
+type Words = SmallVec<[u64; 4]>;
+
 /// A set of CPUs.
 ///
 /// Its [`Display`](fmt::Display) form is the kernel's cpulist, `0-15,320-335`; the empty set prints nothing.
@@ -55,7 +59,7 @@ pub struct CpuSet {
     // Index of the first word: a set of few CPUs is small, however high their numbers. Neither the first nor the last
     // word is 0, and the empty set starts at 0, so that derived equality is set equality.
     base: usize,
-    words: Vec<u64>,
+    words: Words,
 }
 
 impl CpuSet {
@@ -233,7 +237,7 @@ impl CpuSet {
         }
         if index < self.base {
             let missing = self.base - index;
-            self.words.splice(0..0, std::iter::repeat_n(0, missing));
+            self.words.insert_many(0, std::iter::repeat_n(0, missing));
             self.base = index;
         }
         if index >= self.end() {
@@ -241,7 +245,7 @@ impl CpuSet {
         }
     }
 
-    fn trimmed(base: usize, words: Vec<u64>) -> Self {
+    fn trimmed(base: usize, words: Words) -> Self {
         let mut set = Self { base, words };
         set.trim();
         set

@@ -6,6 +6,7 @@ use super::{
     state::{GroupStats, State},
 };
 use crate::{cpuset::Cpu, domains::View};
+use smallvec::SmallVec;
 
 /// What a group is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +165,7 @@ pub(super) fn pick(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task) ->
 pub(super) fn choices(state: &State<'_>, domain: View<'_>, cpu: Cpu, task: Task) -> Choices {
     let survey = Survey::new(state, domain, cpu);
     let margins = Margins::new(domain);
-    let mut choices = Choices { stay: survey.others.is_empty(), groups: Vec::new() };
+    let mut choices = Choices { stay: survey.others.is_empty(), groups: SmallVec::new() };
     let is_open = survey.local.iter().chain(&survey.others).any(|loaded| loaded.open > 0);
     if task.exec_util.is_some() && is_open {
         // Nor is the spare capacity known.

@@ -11,6 +11,10 @@ use crate::{
     domains::View,
     profile::{NumaForkRule, TieRule},
 };
+use smallvec::SmallVec;
+
+/// So many groups are compared without an allocation; most domains have no more.
+const FEW_GROUPS: usize = 8;
 
 /// How busy a group is; lower is better.
 #[doc(alias = "group_type")]
@@ -287,7 +291,7 @@ pub(crate) struct Choices {
     /// Staying where the CPU is.
     pub(crate) stay: bool,
     /// Going to one of these groups.
-    pub(crate) groups: Vec<u32>,
+    pub(crate) groups: SmallVec<[u32; FEW_GROUPS]>,
 }
 
 impl Choices {
@@ -324,13 +328,13 @@ pub(crate) fn group_choices(
     if state.profile.numa_fork == NumaForkRule::ByLoad {
         return by_load::choices(state, domain, cpu, task);
     }
-    let (mut local, mut others) = (None, Vec::with_capacity(domain.ring.len()));
+    let (mut local, mut others) = (None, SmallVec::<[_; FEW_GROUPS]>::new());
     candidates(state, domain, cpu).for_each(|(candidate, is_local)| {
         let forms = candidate.forms(state, domain.imbalance_pct, open);
         if is_local { local = Some(forms) } else { others.push(forms) }
     });
     let in_ring_order = state.profile.tie == TieRule::First && open == Open::default();
-    let mut choices = Choices { stay: others.is_empty(), groups: Vec::new() };
+    let mut choices = Choices { stay: others.is_empty(), groups: SmallVec::new() };
     // A group can be the best with a form if every other one has a form that is no better.
     let (mut best, mut second) = (u64::MAX, u64::MAX);
     for worst in others.iter().filter_map(|forms| forms.worst()) {

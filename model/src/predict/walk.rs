@@ -9,6 +9,7 @@ use crate::{
     cpuset::{Cpu, CpuSet},
     profile::NumaForkRule,
 };
+use smallvec::{SmallVec, smallvec};
 
 /// How a task comes to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -206,8 +207,8 @@ impl Walk<'_> {
             Err(NoWalk::OneAllowed(only)) => return visitor.reach(only),
             Err(NoWalk::NoDomain | NoWalk::Outside) => return visitor.reach(self.land(state, self.origin)),
         };
-        let mut seen: Vec<CpuSet> = vec![CpuSet::new(); start.levels + 1];
-        let mut open = vec![start];
+        let mut seen: SmallVec<[CpuSet; 8]> = smallvec![CpuSet::new(); start.levels + 1];
+        let mut open: SmallVec<[Step; 16]> = smallvec![start];
         while let Some(step) = open.pop() {
             if seen.len() <= step.levels {
                 seen.resize(step.levels + 1, CpuSet::new());
