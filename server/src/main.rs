@@ -11,11 +11,6 @@ use rustix::process::Resource;
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// An answer is thousands of small allocations, a fifth of its time with glibc's allocator, which besides keeps what long
-/// messages took.
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Told something that cannot be (EX_USAGE).
 const USAGE: u8 = 64;
 /// Could not listen (EX_UNAVAILABLE).

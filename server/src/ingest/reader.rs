@@ -163,8 +163,6 @@ impl Reader {
         // No plug-ins: the same XML reader everywhere, and no driver is loaded to look for devices. What contradicts
         // itself ends hwloc at once instead of being carried along.
         command.env("HWLOC_PLUGINS_PATH", "/nonexistent").env("HWLOC_DEBUG_CHECK", "1");
-        // The allocator takes address space by the GiB, of which the process has less: by 32 MiB instead.
-        command.env("MIMALLOC_ARENA_RESERVE", "32768");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn()?;
 

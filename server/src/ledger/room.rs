@@ -3,7 +3,7 @@
 //! A file reaches about four times of this, since redb rounds up and writes pages anew: it can always be read whole.
 
 use crate::convert::Failure;
-use berth_model::hold::{Book, Id, New, Owner, Part};
+use berth_model::hold::{Book, Hold, Id, New, Owner, Part, Uid};
 use std::collections::BTreeMap;
 
 /// The most bytes that are kept for one user.
@@ -46,24 +46,36 @@ impl Room {
         new: &New,
         answer: usize,
     ) -> Result<(), Failure> {
-        let uid = new.uid;
-        let waiting: BTreeMap<Id, usize> = answers.iter().map(|(id, answer)| (*id, answer.len())).collect();
-        let answered = |id| self.0.get(&id).or_else(|| waiting.get(&id)).copied().unwrap_or(0);
         let New { parts, owner, name, request_id, labels, .. } = new;
         let more = bytes_of(parts, owner, [name, request_id], labels) + answer;
-        let (mut own, mut all) = (more, more);
-        for hold in book.changed_since(0) {
-            let texts = [&hold.name, &hold.request_id];
-            let bytes = bytes_of(&hold.parts, &hold.owner, texts, &hold.labels) + answered(hold.id);
-            all += bytes;
-            own += if hold.uid == uid { bytes } else { 0 };
-        }
-        let over = [(own, OF_ONE, format!("uid {}", uid.0)), (all, OF_ALL, "all users".to_owned())];
+        let of_answers = self.0.values().chain(waiting(answers).values()).sum::<usize>();
+        let all = more + of_answers + book.changed_since(0).map(|hold| bytes_of_hold(hold)).sum::<usize>();
+        // No user has more than all.
+        let own = if all > OF_ONE { more + self.of_user(book, answers, new.uid) } else { all };
+        let over = [(own, OF_ONE, format!("uid {}", new.uid.0)), (all, OF_ALL, "all users".to_owned())];
         match over.into_iter().find(|(asked, most, _)| asked > most) {
             Some((asked, most, caller)) => Err(Failure::Quota { of: "kept_bytes", asked, most, caller }),
             None => Ok(()),
         }
     }
+
+    /// The bytes that are kept for one user.
+    fn of_user(&self, book: &Book, answers: &[(Id, Vec<u8>)], uid: Uid) -> usize {
+        let waiting = waiting(answers);
+        let answered = |id| self.0.get(&id).or_else(|| waiting.get(&id)).copied().unwrap_or(0);
+        let own = book.changed_since(0).filter(|hold| hold.uid == uid);
+        own.map(|hold| bytes_of_hold(hold) + answered(hold.id)).sum()
+    }
+}
+
+/// The bytes of answers that wait to be written.
+fn waiting(answers: &[(Id, Vec<u8>)]) -> BTreeMap<Id, usize> {
+    answers.iter().map(|(id, answer)| (*id, answer.len())).collect()
+}
+
+/// About the most that a hold takes but for what was answered.
+fn bytes_of_hold(hold: &Hold) -> usize {
+    bytes_of(&hold.parts, &hold.owner, [&hold.name, &hold.request_id], &hold.labels)
 }
 
 /// About the most that the masks and texts of a hold take.
@@ -79,7 +91,7 @@ mod tests {
     use super::*;
     use berth_model::{
         cpuset::CpuSet,
-        hold::{Mode, Moment, Uid},
+        hold::{Mode, Moment},
     };
 
     fn new(uid: Uid) -> New {

@@ -28,7 +28,7 @@ const STALE_AFTER: u32 = 3;
 enum News {
     Machine { machine: Arc<Machine>, here: Arc<Here>, published: oneshot::Sender<()> },
     Holds { holds: Arc<Book>, published: oneshot::Sender<()> },
-    Sample(Sample),
+    Sample(Box<Sample>),
     Report(Report),
 }
 
@@ -76,7 +76,7 @@ impl Handle {
 
     /// A sample was taken. For a thread that may block.
     pub(crate) fn sample(&self, sample: Sample) {
-        let _ = self.0.blocking_send(News::Sample(sample));
+        let _ = self.0.blocking_send(News::Sample(Box::new(sample)));
     }
 
     /// Another agent told of the load.
@@ -162,7 +162,7 @@ impl Publisher {
                         let _ = published.send(());
                     }
                     Some(News::Sample(sample)) => {
-                        self.sample = Some(sample);
+                        self.sample = Some(*sample);
                         self.publish_load(true);
                     }
                     Some(News::Report(report)) => {
