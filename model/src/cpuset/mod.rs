@@ -231,7 +231,15 @@ impl CpuSet {
     }
 
     /// Makes room for a word.
+    #[inline]
     fn reach(&mut self, index: usize) {
+        if index < self.base || index >= self.end() {
+            self.grow(index);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
         if self.words.is_empty() {
             self.base = index;
         }
@@ -243,6 +251,16 @@ impl CpuSet {
         if index >= self.end() {
             self.words.resize(index + 1 - self.base, 0);
         }
+    }
+
+    /// The set of these words, each with its index, ascending.
+    pub(crate) fn of_words(words: impl Iterator<Item = (usize, u64)>) -> Self {
+        let mut set = Self::new();
+        for (index, word) in words.filter(|&(_, word)| word != 0) {
+            set.reach(index);
+            set.words[index - set.base] |= word;
+        }
+        set
     }
 
     fn trimmed(base: usize, words: Words) -> Self {

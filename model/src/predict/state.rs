@@ -419,19 +419,27 @@ impl<'a> State<'a> {
 
     /// The CPUs of a group that the tasks may use, ascending.
     pub(crate) fn allowed_in(&self, group: u32) -> impl Iterator<Item = Cpu> {
-        self.cpus_where(group, |_| u64::MAX)
+        self.words_where(group, |_| u64::MAX).flat_map(|(index, word)| cpuset::cpus_of_word(index, word))
     }
 
     /// The idle CPUs of a group that the tasks may use, ascending.
     pub(crate) fn idle_allowed_in(&self, group: u32) -> impl Iterator<Item = Cpu> {
-        self.cpus_where(group, |index| self.words[index].idle)
+        self.idle_words_in(group).flat_map(|(index, word)| cpuset::cpus_of_word(index, word))
     }
 
-    /// The allowed CPUs of a group whose bits are set in the words that `keep` gives.
-    fn cpus_where(&self, group: u32, keep: impl Fn(usize) -> u64) -> impl Iterator<Item = Cpu> {
+    /// The same as a set.
+    pub(crate) fn idle_set_in(&self, group: u32) -> CpuSet {
+        CpuSet::of_words(self.idle_words_in(group))
+    }
+
+    fn idle_words_in(&self, group: u32) -> impl Iterator<Item = (usize, u64)> {
+        self.words_where(group, |index| self.words[index].idle)
+    }
+
+    /// The allowed CPUs of a group, by words, whose bits are set in the words that `keep` gives.
+    fn words_where(&self, group: u32, keep: impl Fn(usize) -> u64) -> impl Iterator<Item = (usize, u64)> {
         let words = self.domains.groups()[group as usize].words();
-        let kept = words.map(move |(i, word)| (i, word & keep(i) & self.allowed.word(i)));
-        kept.flat_map(|(index, word)| cpuset::cpus_of_word(index, word))
+        words.map(move |(i, word)| (i, word & keep(i) & self.allowed.word(i)))
     }
 
     /// Whether load balancing inside the group could mark it as imbalanced: some CPU there is refused by the tasks of a

@@ -245,7 +245,10 @@ impl Walk<'_> {
         if state.domains.group_weight(group) == 1 || !self.idle.is_empty() {
             return CpuSet::from(self.pick_cpu(state, group, cpu));
         }
-        let mut choices: CpuSet = state.idle_allowed_in(group).filter(|&c| !self.runs_itself_on(c)).collect();
+        let mut choices = state.idle_set_in(group);
+        if self.entry == Entry::Exec {
+            choices.remove(self.origin);
+        }
         if choices.is_empty() {
             let most = state.allowed_in(group).map(|c| self.load(state, c)).min();
             let may_be_least = |&c: &Cpu| Some(self.load(state, c) - state.queue(c).open_load) <= most;
