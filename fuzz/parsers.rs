@@ -37,7 +37,7 @@ pub(crate) fn tasks(bytes: &[u8]) {
     let task = read.or_else(|| Task::parse(&line)).expect("it is a line");
     assert_eq!((task.tid, task.parent, task.cpu.number()), (77, 9, 639));
     assert_eq!((task.ticks, task.threads, task.start_time), (7, 2, 4242));
-    assert!(task.is_runnable && task.is_realtime && !task.is_dead && !task.is_kernel);
+    assert!(task.is_runnable() && task.is_realtime && !task.is_dead() && !task.is_kernel);
 }
 
 /// The scheduler's debug file; and one in which a task has these bytes as its name.

@@ -105,6 +105,19 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// Steps that mend something failed.
+    #[error("{} of {of} steps failed", .failed.len())]
+    NotMended {
+        /// How many steps there were.
+        of: usize,
+        /// Each that failed, with the cause.
+        failed: Vec<String>,
+    },
+    /// `--fix` has to ask, and there is nobody.
+    #[error(
+        "--fix asks before it changes something, and standard input is no terminal; --yes does it without"
+    )]
+    NobodyToAsk,
     /// A path that Slurm could not read.
     #[error("{flag}: {} cannot be written in slurm.conf; expected a path without blanks, quotes, `#`, `%` and backslashes", .path.display())]
     PathUnusable {
@@ -168,11 +181,12 @@ impl Error {
             | Self::PathUnusable { .. }
             | Self::NotWritten { .. }
             | Self::NotListening { .. }
+            | Self::NobodyToAsk
             | Self::NoList => Exit::Usage,
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
                 Exit::NoAnswer
             }
-            Self::NothingHeld { .. } | Self::NoSuchWords(_) => Exit::Refused,
+            Self::NothingHeld { .. } | Self::NotMended { .. } | Self::NoSuchWords(_) => Exit::Refused,
             Self::NotHeld(_) | Self::NotBound { .. } => Exit::NotRun,
             Self::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             Self::NotStarted { .. } => Exit::NotStarted,
@@ -193,6 +207,7 @@ impl Error {
                 lines.push("--or-run runs it all the same.".to_owned());
                 lines
             }
+            Self::NotMended { failed, .. } => failed.clone(),
             _ => Vec::new(),
         }
     }

@@ -71,7 +71,9 @@ impl Exit {
             Self::Usage => "the command line cannot be used, or a file that it names cannot be read",
             Self::NoAnswer => "no answer: nobody listens there, time ran out, the server is busy or starting",
             Self::Fault => "a fault of this command, such as an answer that could not be written",
-            Self::PileUp => "--check: the tasks pile up, or what is advised is not safe",
+            Self::PileUp => {
+                "--check: the tasks pile up, what is advised is not safe, or something is wrong with what runs"
+            }
             Self::NotKnown => "--check: that is not known",
             Self::NotRun => "hold -- COMMAND: not run, since its CPUs could not be held",
             Self::NotStarted => "hold -- COMMAND: it cannot be started",

@@ -52,6 +52,10 @@ const FLAGS: &[(&str, &str)] = &[
     ("ttl", "--ttl"),
     ("uid", "--uid"),
     ("every", "--every"),
+    ("pids", "--pid"),
+    ("cgroup", "--cgroup"),
+    ("expected", "--expected"),
+    ("watch_for", "--watch-for"),
 ];
 
 /// The flag that fills a field, such as `--host-load` for `host.load[2].cpus` or `--launch` for `launch EXEC`. `None`:

@@ -16,5 +16,6 @@ pub mod load;
 pub mod predict;
 pub mod profile;
 pub mod topology;
+pub mod verify;
 
 pub use cpuset::{Cpu, CpuSet};

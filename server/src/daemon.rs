@@ -162,6 +162,7 @@ impl Daemon {
                 sheds.of("foreign"),
             ),
             long: Pool::new(cores, "long questions", sheds.of("long")),
+            looks: Pool::new(1, "looks at processes", sheds.of("looks")),
             live: live.clone(),
             started_at: SystemTime::now(),
             metrics,

@@ -12,6 +12,7 @@ Examples:
   berth advise -n 8 --cpus 0-7      where they should go instead
   berth topology                    the host as the scheduler sees it
   berth hold -n 8 -- ./job          keep eight CPUs while a job runs
+  berth verify --all                which tasks wait now although they need not
   berth predict --help              each command explains itself
 
 Exit status:
@@ -167,6 +168,22 @@ pub(super) const KUBE_STATUS: &str = "\
 Examples:
   berth kube status
   berth kube status -o json | jq -e 'all(.facts[]; .ok)' >/dev/null || echo 'something does not work'";
+
+/// `berth verify --help`.
+pub(super) const VERIFY: &str = "\
+Examples:
+  A machine is slow:
+    sudo berth verify --all
+
+  One job, and where it should be:
+    berth verify --pid \"$(pgrep -d, stream)\" --expected 0-63
+    berth verify --hold my-job --memory --full
+
+  Mend what is wrong, after a look at the steps:
+    berth verify --pid 4100 --fix
+
+  In a script:
+    berth verify --cgroup /system.slice/job.service --check >/dev/null || echo 'it waits'";
 
 /// `berth health --help`.
 pub(super) const HEALTH: &str = "\

@@ -16,6 +16,7 @@ mod scenario;
 mod slurm;
 mod time;
 mod tls;
+mod verify;
 mod watch;
 
 use std::{ffi::OsString, time::Duration};
@@ -34,6 +35,7 @@ pub use load_text::LoadText;
 pub use scenario::{Holders, Mark, ScenarioArgs};
 pub use slurm::{Slurm, SlurmInstall, TaskProlog};
 pub use tls::TlsArgs;
+pub use verify::Verify;
 pub use watch::{Until, Watch, WatchHolds, WatchLoad, WatchTopology, Watched};
 
 use crate::{address::Address, text::Colour};
@@ -47,8 +49,8 @@ const WISHES: &str = "What is wished for";
 ///
 /// The kernel fills an affinity mask by rules of its own, and often crowds tasks on a few of its CPUs. berthd knows
 /// the host's topology, its load and its kernel's rules: `berth predict` says where N tasks would land, `berth advise`
-/// where to put them instead, and with what proof. `berth hold` keeps CPUs for a job. Nothing that this command does moves
-/// a task that runs.
+/// where to put them instead, and with what proof. `berth hold` keeps CPUs for a job. `berth verify` says where tasks that run
+/// really are; nothing but its `--fix` moves one.
 ///
 /// Answers go to stdout, everything else to stderr.
 #[derive(Debug, Parser)]
@@ -166,6 +168,12 @@ pub enum Command {
     /// List the CPUs that are held, and for whom
     #[command(after_help = examples::HOLDS)]
     Holds(Holds),
+    /// Show where running tasks really are, which of them wait although they need not, and what mends it
+    ///
+    /// With `--all` the first thing to type on a slow machine: it finds every process with pinned threads that share CPUs
+    /// while others are idle that they may use, or that their masks keep them from. With `--pid`, `--cgroup` or `--hold`
+    /// also what has drifted from where it should be. Of other users' tasks only their number is shown, but to root.
+    Verify(Verify),
     /// Follow holds, load or topology: one line for each event
     Watch(Watch),
     /// Show whether the server serves; ends with 0 only if it does, for probes and scripts

@@ -14,6 +14,7 @@ mod profiles;
 mod release;
 mod renew;
 mod topology;
+mod verify;
 mod watch;
 
 use berth_proto::v1::{ProfileChoice, Warning, view};
@@ -131,6 +132,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Renew(args) => renew::answer(args, asker).await,
         Command::Release(args) => release::answer(args, asker).await,
         Command::Holds(args) => holds::answer(args, asker).await,
+        Command::Verify(args) => verify::answer(args, asker).await,
         Command::Watch(args) => watch::answer(&args.what, asker).await,
         Command::Slurm(what) => slurm::answer(what, asker).await,
         Command::Kube(what) => kube::answer(what, asker).await,

@@ -23,6 +23,7 @@ fn each_command_explains_itself() {
         "renew",
         "release",
         "holds",
+        "verify",
         "watch",
         "slurm",
         "kube",

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Every command that asks the server, with the heading its table starts with.
-const COMMANDS: [(&[&str], &str); 13] = [
+const COMMANDS: [(&[&str], &str); 14] = [
     (&["topology"], "Host\n"),
     (&["topology", "--full"], "Host\n"),
     (&["load"], "Load of this host\n"),
@@ -17,6 +17,7 @@ const COMMANDS: [(&[&str], &str); 13] = [
     (&["advise", "-n", "2", "--policy", "spread", "--explain"], "Question\n"),
     (&["explain"], "Host\n"),
     (&["explain", "--cpus", "0", "--allowed", "0"], "Host\n"),
+    (&["verify", "--all", "--once"], "Running tasks\n"),
     (&["health"], "SERVING: berthd at unix:/"),
     (&["info"], "Server\n"),
     (&["profiles", "--all"], "Profiles\n"),

@@ -23,4 +23,5 @@ mod slurm;
 mod tls;
 mod tools;
 mod turin;
+mod verify;
 mod watch;

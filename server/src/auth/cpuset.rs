@@ -24,7 +24,7 @@ pub(crate) fn effective_cpuset(peer: &Peer) -> Result<Option<CpuSet>, Failure> {
 
 /// The effective cpuset of a process, as its cgroup has it; where that cannot be found, such as from inside a container
 /// that does not see the cgroup, the CPUs of its affinity mask, which are always among them. None if it has ended.
-fn of_process(process: Process, root: &Path) -> Option<CpuSet> {
+pub(crate) fn of_process(process: Process, root: &Path) -> Option<CpuSet> {
     let cgroups = process::file(process, "cgroup")?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
     let files = files(&cgroups, &mounts);

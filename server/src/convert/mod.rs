@@ -26,6 +26,7 @@ pub(crate) mod time;
 pub(crate) mod topology;
 pub(crate) mod trace;
 pub(crate) mod unserved;
+pub(crate) mod verify;
 pub(crate) mod warnings;
 pub(crate) mod wishes;
 

@@ -72,8 +72,6 @@ pub(crate) enum Failure {
     Deadline { limit: Duration },
     /// Fields of the contract that are not served yet.
     FieldsNotServed(Vec<String>),
-    /// A method of the contract that is not served yet.
-    MethodNotServed(&'static str),
     /// Our own fault. The cause is for the log only.
     Internal(String),
 }
@@ -85,6 +83,10 @@ pub(crate) enum Precondition {
     CpusOffline { field: &'static str, cpus: String },
     /// The host's kernel is one that the model does not cover.
     KernelNotModelled { evidence: String },
+    /// berthd serves a host that was described to it, on which no processes are to be seen.
+    HostDescribed,
+    /// Not all threads of the host can be seen.
+    ThreadsHidden { said: String },
 }
 
 impl Failure {
@@ -111,7 +113,7 @@ impl Failure {
             Self::HoldsNotKept(unusable) if unusable.may_pass() => Code::Unavailable,
             Self::HoldsNotKept(_) => Code::FailedPrecondition,
             Self::Deadline { .. } => Code::DeadlineExceeded,
-            Self::FieldsNotServed(_) | Self::MethodNotServed(_) => Code::Unimplemented,
+            Self::FieldsNotServed(_) => Code::Unimplemented,
             Self::Internal(_) => Code::Internal,
         }
     }
@@ -121,6 +123,8 @@ impl Failure {
             Self::Fields(_) => "FIELDS_NOT_VALID",
             Self::Precondition(Precondition::CpusOffline { .. }) => "CPUS_OFFLINE",
             Self::Precondition(Precondition::KernelNotModelled { .. }) => "KERNEL_NOT_MODELLED",
+            Self::Precondition(Precondition::HostDescribed) => "HOST_DESCRIBED",
+            Self::Precondition(Precondition::ThreadsHidden { .. }) => "THREADS_HIDDEN",
             Self::NoFreeCore { .. } => "NO_FREE_CORE",
             Self::NoRoom { reason, .. } => reason,
             Self::Moved { .. } => "GENERATION_MOVED",
@@ -138,7 +142,6 @@ impl Failure {
             Self::HoldsNotKept(_) => "STORE_NOT_USABLE",
             Self::Deadline { .. } => "DEADLINE_EXCEEDED",
             Self::FieldsNotServed(_) => "FIELDS_NOT_SERVED",
-            Self::MethodNotServed(_) => "METHOD_NOT_SERVED",
             Self::Internal(_) => "INTERNAL",
         }
     }
@@ -160,6 +163,12 @@ impl Failure {
             }
             Self::Precondition(Precondition::KernelNotModelled { evidence }) => {
                 format!("{evidence} Name a kernel in `kernel` to ask about that one.")
+            }
+            Self::Precondition(Precondition::HostDescribed) => {
+                "berthd serves a host that was described to it, on which no processes are to be seen; ask a berthd that reads its own host".to_owned()
+            }
+            Self::Precondition(Precondition::ThreadsHidden { said }) => {
+                format!("what runs cannot be told: {said}; start berthd in the host's PID namespace")
             }
             Self::NoFreeCore { cores } => {
                 format!(
@@ -204,7 +213,6 @@ impl Failure {
             Self::FieldsNotServed(fields) => {
                 format!("this version does not serve {} yet; leave it out", fields.join(", "))
             }
-            Self::MethodNotServed(method) => format!("this version does not serve {method} yet"),
             Self::Internal(_) => {
                 "an internal error; the server's log tells more under the request's id".to_owned()
             }
@@ -258,9 +266,12 @@ impl Failure {
             Self::Hold(failure) => failure.metadata(),
             Self::Deadline { limit } => vec![("limit_ms", limit.as_millis().to_string())],
             Self::FieldsNotServed(fields) => vec![("fields", fields.join(","))],
-            Self::MethodNotServed(method) => vec![("method", (*method).to_owned())],
             Self::Internal(_) => request_id::current().map(|id| ("request_id", id)).into_iter().collect(),
-            Self::Precondition(Precondition::KernelNotModelled { .. })
+            Self::Precondition(
+                Precondition::KernelNotModelled { .. }
+                | Precondition::HostDescribed
+                | Precondition::ThreadsHidden { .. },
+            )
             | Self::HoldsNotKept(_)
             | Self::NoSnapshot
             | Self::Stopping => Vec::new(),
@@ -282,6 +293,10 @@ impl Failure {
             }
             Self::Precondition(Precondition::KernelNotModelled { .. }) => {
                 let violation = PreconditionViolation::new("KERNEL_MODELLED", "kernel", self.message());
+                details.set_precondition_failure(vec![violation]);
+            }
+            Self::Precondition(Precondition::HostDescribed | Precondition::ThreadsHidden { .. }) => {
+                let violation = PreconditionViolation::new("PROCESSES_SEEN", "host", self.message());
                 details.set_precondition_failure(vec![violation]);
             }
             Self::NoFreeCore { .. } => {
@@ -320,7 +335,6 @@ impl Failure {
             | Self::OutsideCpuset { .. }
             | Self::Deadline { .. }
             | Self::FieldsNotServed(_)
-            | Self::MethodNotServed(_)
             | Self::Internal(_) => {}
         }
         details

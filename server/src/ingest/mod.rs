@@ -15,12 +15,14 @@ mod kconfig;
 pub mod kernel;
 pub mod load;
 mod marks;
+pub(crate) mod numa_maps;
 mod parcel;
 pub mod partitions;
 pub mod process;
 mod reader;
 mod settings;
 pub mod sysfs;
+pub(crate) mod threads;
 
 pub use facts::{Cache, CoreKind, Facts, Source};
 pub use guard::{MAX_XML_BYTES, Refused};

@@ -15,7 +15,7 @@ pub fn with_pid(root: &Path, pid: u32) -> io::Result<Option<Process>> {
     let first = Task::parse(&line).ok_or(io::ErrorKind::InvalidData)?;
     // An ended process keeps its entry until its parent has taken note. One whose first thread has ended still runs as
     // long as it has others.
-    let is_alive = !first.is_dead || first.threads > 1;
+    let is_alive = !first.is_dead() || first.threads > 1;
     Ok(is_alive.then_some(Process { pid, start_time: first.start_time }))
 }
 
@@ -40,6 +40,13 @@ pub fn effective_uid(root: &Path, pid: u32) -> Option<u32> {
     // Real, effective, saved, and that of the file system.
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     uids.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The process that a thread is of. Nothing if it has ended.
+#[doc(alias = "tgid")]
+pub fn of_thread(root: &Path, tid: u32) -> Option<u32> {
+    let status = fs::read_to_string(root.join(format!("proc/{tid}/status"))).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 /// Nothing if what was read of `proc` or of a cgroup is no more.

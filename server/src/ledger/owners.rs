@@ -2,7 +2,10 @@
 
 use crate::ingest::{cgroup, process};
 use berth_model::hold::{Book, Gone, Owner, Process};
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 /// Looks for owners on the host whose `proc` and `sys` lie below a folder.
 #[derive(Debug, Clone)]
@@ -13,6 +16,11 @@ pub(crate) struct Owners {
 impl Owners {
     pub(crate) fn new(root: PathBuf) -> Self {
         Self { root }
+    }
+
+    /// Where the host's `proc` and `sys` lie.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Owners in the book that are no more. One that cannot be looked at now, for want of memory or of files, is none.
@@ -83,7 +91,7 @@ impl Owners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, path::Path};
+    use std::fs;
 
     fn write(path: PathBuf, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -143,14 +143,14 @@ fn change(
 
 /// A hold as a request names it: by its id, or by the name that a user gave it.
 #[derive(Debug)]
-struct Key {
-    id: String,
-    uid: Option<Uid>,
+pub(super) struct Key {
+    pub(super) id: String,
+    pub(super) uid: Option<Uid>,
 }
 
 impl Key {
     /// The hold, in force or ended lately, if the caller may see it.
-    fn find<'a>(&self, book: &'a Book, caller: &Caller) -> Result<&'a Arc<Hold>, Failure> {
+    pub(super) fn find<'a>(&self, book: &'a Book, caller: &Caller) -> Result<&'a Arc<Hold>, Failure> {
         let found = match self.id.parse::<Id>() {
             Ok(id) => book.get(id).filter(|hold| caller.may_see(hold.uid.0)),
             Err(()) => self.uid.and_then(|uid| book.named(uid, &self.id)),

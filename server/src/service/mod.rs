@@ -3,6 +3,7 @@
 mod caller;
 mod holds;
 mod info;
+mod inspect;
 mod kept;
 mod load;
 mod placement;
@@ -47,6 +48,8 @@ pub(crate) struct Context {
     pub(crate) foreign: Pool,
     /// Questions about this host that take long.
     pub(crate) long: Pool,
+    /// Looks at processes.
+    pub(crate) looks: Pool,
     /// The settings in effect.
     pub(crate) live: Live,
     pub(crate) started_at: SystemTime,

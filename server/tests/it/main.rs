@@ -43,3 +43,4 @@ mod uds;
 mod unit;
 mod unserved;
 mod users;
+mod verify;

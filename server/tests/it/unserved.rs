@@ -68,13 +68,3 @@ async fn fields_of_advise() {
         }
     }
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn methods() {
-    let served = Served::start(&[]).await;
-    for (_, channel) in served.channels().await {
-        let verify = placement(&channel).verify(v1::VerifyRequest::default()).await.unwrap_err();
-        assert_eq!(verify.code(), Code::Unimplemented);
-        assert!(verify.message().contains("Verify"), "{}", verify.message());
-    }
-}

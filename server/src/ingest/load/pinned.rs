@@ -52,13 +52,13 @@ fn is_own(root: &Path) -> bool {
 
 /// A mask as it was told.
 #[derive(PartialEq, Eq)]
-pub(super) enum Mask {
+pub(crate) enum Mask {
     Asked(Box<thread::CpuSet>),
     Written(String),
 }
 
 impl Mask {
-    pub(super) fn cpus(&self) -> Option<CpuSet> {
+    pub(crate) fn cpus(&self) -> Option<CpuSet> {
         match self {
             Self::Asked(set) => {
                 let cpus = (0..u32::try_from(thread::CpuSet::MAX_CPU).ok()?).filter_map(Cpu::try_new);
@@ -70,19 +70,19 @@ impl Mask {
 }
 
 /// The masks that were met, each understood once.
-pub(super) struct Masks {
+pub(crate) struct Masks {
     known: Vec<(Mask, Option<Group>)>,
     /// The kernel is asked for a thread's mask. It gives a text too, which costs thirty times as much.
     asks: bool,
 }
 
 impl Masks {
-    pub(super) fn new(root: &Path) -> Self {
+    pub(crate) fn new(root: &Path) -> Self {
         Self { known: Vec::new(), asks: is_own(root) }
     }
 
     /// The mask of a thread, whose status text is read where the kernel cannot be asked. Nothing if it is gone.
-    pub(super) fn of(&mut self, tid: u32, status: impl FnOnce() -> Option<Vec<u8>>) -> Option<Mask> {
+    pub(crate) fn of(&mut self, tid: u32, status: impl FnOnce() -> Option<Vec<u8>>) -> Option<Mask> {
         if self.asks {
             let tid = i32::try_from(tid).ok().and_then(Pid::from_raw)?;
             match thread::sched_getaffinity(Some(tid)) {

@@ -195,7 +195,7 @@ impl Scanner {
                 !ran && (start_time, ticks, threads) == (first.start_time, first.ticks, first.threads)
             });
             // One whose first thread runs is not as it was.
-            if known.is_some() && !first.is_runnable && !first.is_realtime {
+            if known.is_some() && !first.is_runnable() && !first.is_realtime {
                 false
             } else {
                 self.threads(proc, process, look)
@@ -230,10 +230,10 @@ impl Scanner {
                 *look.realtime_ticks.entry(cpu).or_default() += u32::try_from(used).map_or(0.0, f64::from);
             }
         }
-        if task.is_runnable {
+        if task.is_runnable() {
             look.scan.runnable.push(Runnable { process, tid, cpu });
         }
-        task.is_runnable
+        task.is_runnable()
     }
 
     /// The kernel counts the threads of the whole host, whoever asks.

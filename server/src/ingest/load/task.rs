@@ -12,10 +12,8 @@ pub struct Task {
     pub tid: u32,
     /// The process that its process is a child of.
     pub parent: u32,
-    /// Running or waiting for its CPU.
-    pub is_runnable: bool,
-    /// It has ended, and only its entry is left.
-    pub is_dead: bool,
+    /// The letter of its state, such as `R` or `S`.
+    pub state: char,
     /// The CPU that it is on, or was on last.
     #[doc(alias = "task_cpu")]
     pub cpu: Cpu,
@@ -41,7 +39,7 @@ impl Task {
         let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
         let mut words = rest.split_ascii_whitespace();
         // `nth` counts from the word after the last one taken; the numbers are those of proc(5).
-        let state = words.next()?; // 3
+        let state = words.next()?.chars().next()?; // 3
         let parent = words.next()?.parse().ok()?; // 4
         let flags: u64 = words.nth(4)?.parse().ok()?; // 9
         let user: u64 = words.nth(4)?.parse().ok()?; // 14
@@ -53,8 +51,7 @@ impl Task {
         Some(Self {
             tid,
             parent,
-            is_runnable: state == "R",
-            is_dead: matches!(state, "Z" | "X" | "x"),
+            state,
             cpu,
             ticks: user.saturating_add(system),
             threads,
@@ -63,6 +60,16 @@ impl Task {
             is_realtime: matches!(policy, 1 | 2 | 6),
             is_kernel: flags & PF_KTHREAD != 0,
         })
+    }
+
+    /// Running or waiting for its CPU.
+    pub fn is_runnable(&self) -> bool {
+        self.state == 'R'
+    }
+
+    /// It has ended, and only its entry is left.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
     }
 }
 
@@ -86,8 +93,7 @@ mod tests {
         let expected = Task {
             tid: 77,
             parent: 1,
-            is_runnable: true,
-            is_dead: false,
+            state: 'R',
             cpu: Cpu::from(639),
             ticks: 7,
             threads: 7,
@@ -101,7 +107,7 @@ mod tests {
     #[test]
     fn this_thread() {
         let task = Task::parse(&std::fs::read("/proc/thread-self/stat").unwrap()).unwrap();
-        assert!(task.is_runnable && !task.is_kernel && task.threads > 0 && task.start_time > 0, "{task:?}");
+        assert!(task.is_runnable() && !task.is_kernel && task.threads > 0 && task.start_time > 0, "{task:?}");
     }
 
     proptest! {
@@ -110,7 +116,7 @@ mod tests {
         fn any_name(name in ".{0,15}", cpu in 0u32..65_536, policy in 0u32..8) {
             let text = line(5_000_000, &name, 'S', 0, [1, 2], cpu, policy);
             let task = Task::parse(text.as_bytes()).unwrap();
-            prop_assert_eq!((task.tid, task.cpu.number(), task.is_runnable), (5_000_000, cpu, false));
+            prop_assert_eq!((task.tid, task.cpu.number(), task.is_runnable()), (5_000_000, cpu, false));
             prop_assert_eq!(task.is_realtime, [1, 2, 6].contains(&policy));
         }
 

@@ -75,7 +75,11 @@ impl PlacementService for Berth {
         Ok(Response::new(self.0.explain(request.into_inner()).await?))
     }
 
-    async fn verify(&self, _: Request<v1::VerifyRequest>) -> Result<Response<v1::VerifyResponse>, Status> {
-        Err(Failure::MethodNotServed("Verify").into())
+    async fn verify(
+        &self,
+        request: Request<v1::VerifyRequest>,
+    ) -> Result<Response<v1::VerifyResponse>, Status> {
+        let caller = self.0.caller(&request);
+        Ok(Response::new(self.0.verify(request.into_inner(), caller).await?))
     }
 }
