@@ -89,6 +89,12 @@ pub enum Error {
     /// A command was to run on CPUs that could not be held.
     #[error("the command was not run, since its CPUs cannot be held: {0}")]
     NotHeld(#[source] Box<Error>),
+    /// A command was to run only with advice.
+    #[error("the command was not run: {0}")]
+    NotRun(#[source] Box<Error>),
+    /// A command was to run only on CPUs that are safe.
+    #[error("no form is proven to be safe for its tasks")]
+    NotSafe,
     /// A command cannot be bound to the CPUs that were held for it.
     #[error("--bind: the command cannot be bound to CPUs {cpus}: {cause}")]
     NotBound {
@@ -186,8 +192,10 @@ impl Error {
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
                 Exit::NoAnswer
             }
-            Self::NothingHeld { .. } | Self::NotMended { .. } | Self::NoSuchWords(_) => Exit::Refused,
-            Self::NotHeld(_) | Self::NotBound { .. } => Exit::NotRun,
+            Self::NothingHeld { .. } | Self::NotSafe | Self::NotMended { .. } | Self::NoSuchWords(_) => {
+                Exit::Refused
+            }
+            Self::NotHeld(_) | Self::NotRun(_) | Self::NotBound { .. } => Exit::NotRun,
             Self::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             Self::NotStarted { .. } => Exit::NotStarted,
             Self::Refused { status, .. } => refusal::exit(status),
@@ -207,6 +215,7 @@ impl Error {
                 lines.push("--or-run runs it all the same.".to_owned());
                 lines
             }
+            Self::NotRun(cause) => cause.advice(),
             Self::NotMended { failed, .. } => failed.clone(),
             _ => Vec::new(),
         }

@@ -75,10 +75,14 @@ impl Exit {
                 "--check: the tasks pile up, what is advised is not safe, or something is wrong with what runs"
             }
             Self::NotKnown => "--check: that is not known",
-            Self::NotRun => "hold -- COMMAND: not run, since its CPUs could not be held",
-            Self::NotStarted => "hold -- COMMAND: it cannot be started",
-            Self::NotFound => "hold -- COMMAND: there is no such command; else it ends as the command does",
-            Self::OfCommand(_) => "hold -- COMMAND: as the command",
+            Self::NotRun => {
+                "hold -- COMMAND, run --require: not run, since its CPUs could not be held, or are not safe"
+            }
+            Self::NotStarted => "hold, run -- COMMAND: it cannot be started",
+            Self::NotFound => {
+                "hold, run -- COMMAND: there is no such command; else it ends as the command does"
+            }
+            Self::OfCommand(_) => "hold, run -- COMMAND: as the command",
         }
     }
 

@@ -15,6 +15,7 @@ mod connection;
 mod error;
 mod exit;
 mod flags;
+mod follow;
 mod json;
 mod kube;
 mod out;

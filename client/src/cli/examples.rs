@@ -11,6 +11,7 @@ Examples:
   berth predict -n 8 --cpus 0-7     where the kernel would put eight tasks under this mask
   berth advise -n 8 --cpus 0-7      where they should go instead
   berth topology                    the host as the scheduler sees it
+  berth run -n 8 -- ./job           start a job there
   berth hold -n 8 -- ./job          keep eight CPUs while a job runs
   berth verify --all                which tasks wait now although they need not
   berth predict --help              each command explains itself
@@ -168,6 +169,14 @@ pub(super) const KUBE_STATUS: &str = "\
 Examples:
   berth kube status
   berth kube status -o json | jq -e 'all(.facts[]; .ok)' >/dev/null || echo 'something does not work'";
+
+/// `berth run --help`.
+pub(super) const RUN: &str = "\
+Examples:
+  berth run -n 8 -- ./stream                            eight OpenMP threads
+  berth run -n 8 --policy spread -- ./stream            one to each part of the memory
+  berth run -n 176 --cpus 0-175 --follow 1s -- stress-ng --cpu 176 --timeout 60s
+  berth run -n 8 --cpus 0-63 --dry-run -- ./job         what would be typed without berth";
 
 /// `berth verify --help`.
 pub(super) const VERIFY: &str = "\

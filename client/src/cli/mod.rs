@@ -12,6 +12,7 @@ mod kube;
 mod kube_nri;
 mod launch;
 mod load_text;
+mod run;
 mod scenario;
 mod slurm;
 mod time;
@@ -32,6 +33,7 @@ pub use kube::{DeviceKind, DevicePlugin, DeviceTopology, Kube, KubeStatus, Kubel
 pub use kube_nri::{KubeNri, NriNode};
 pub use launch::LaunchArgs;
 pub use load_text::LoadText;
+pub use run::Run;
 pub use scenario::{Holders, Mark, ScenarioArgs};
 pub use slurm::{Slurm, SlurmInstall, TaskProlog};
 pub use tls::TlsArgs;
@@ -153,6 +155,12 @@ pub enum Command {
     /// Show the facts behind an answer: domains of a CPU, groups, thresholds, the kernel's rules and where they come from
     #[command(after_help = examples::EXPLAIN)]
     Explain(Explain),
+    /// Run a command where its tasks do not pile up
+    ///
+    /// Asks berthd where so many tasks should be, keeps the CPUs until the tasks are seen to run, binds the command in the form that
+    /// is proven and becomes it: `berth run -n 8 --cpus 0-63 -- CMD` for `taskset -c 0-63 CMD`. Where berthd is away or slow the command
+    /// is run all the same, after 200 ms at most, and stderr says so. With BERTH=off in the environment nothing is asked.
+    Run(Run),
     /// Keep CPUs for a job: for a time, for a process, or while a command runs
     ///
     /// Others who ask berthd are then given other CPUs. A hold does not bind its tasks, nor keep others' tasks away who do

@@ -13,6 +13,7 @@ mod predict;
 mod profiles;
 mod release;
 mod renew;
+mod run;
 mod topology;
 mod verify;
 mod watch;
@@ -128,6 +129,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Info => info::answer(asker).await,
         Command::Profiles(args) => profiles::answer(args, asker).await,
         Command::Explain(args) => explain::answer(args, asker).await,
+        Command::Run(args) => Box::pin(run::answer(args, asker)).await,
         Command::Hold(args) => hold::answer(args, asker).await,
         Command::Renew(args) => renew::answer(args, asker).await,
         Command::Release(args) => release::answer(args, asker).await,

@@ -19,6 +19,7 @@ fn each_command_explains_itself() {
         "predict",
         "advise",
         "explain",
+        "run",
         "hold",
         "renew",
         "release",

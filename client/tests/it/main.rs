@@ -18,6 +18,7 @@ mod kube;
 mod nri;
 mod readme;
 mod refusals;
+mod run;
 mod shown;
 mod slurm;
 mod tls;
