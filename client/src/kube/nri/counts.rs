@@ -39,6 +39,8 @@ pub(super) enum Found {
     Elsewhere,
     /// Its process is not seen from here.
     Unseen,
+    /// Some of its tasks wait although they need not.
+    PiledUp,
 }
 
 impl Outcome {
@@ -61,6 +63,7 @@ impl Found {
             Self::AsPlaced => "as_placed",
             Self::Elsewhere => "elsewhere",
             Self::Unseen => "unseen",
+            Self::PiledUp => "piled_up",
         }
     }
 }

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
 use berth_model::CpuSet;
 use berth_proto::v1::{
-    AdoptHoldRequest, AdviseRequest, AdviseResponse, CreateHoldRequest, GetHoldRequest, GetInfoRequest, Hold,
-    HoldSpec, ListHoldsRequest, Owner, PredictRequest, Process, ReleaseHoldRequest, RenewHoldRequest, hold,
-    hold_service_client::HoldServiceClient, info_service_client::InfoServiceClient, owner,
-    placement_service_client::PlacementServiceClient, verdict,
+    AdoptHoldRequest, AdviseRequest, AdviseResponse, CreateHoldRequest, Finding, GetHoldRequest,
+    GetInfoRequest, Hold, HoldSpec, ListHoldsRequest, Owner, PredictRequest, Process, ReleaseHoldRequest,
+    RenewHoldRequest, VerifyRequest, hold, hold_service_client::HoldServiceClient,
+    info_service_client::InfoServiceClient, owner, placement_service_client::PlacementServiceClient, verdict,
 };
 use tokio::sync::OnceCell;
 use tonic::{Code, Request, Response, Status, transport::Channel};
@@ -20,6 +20,8 @@ use crate::{
 
 /// How long CPUs are kept for a container that is not started yet. It is renewed for as long as that takes.
 const LEASE: Duration = Duration::from_secs(60);
+/// For how long running tasks are looked at: what lasts that long is no passing clash.
+const LOOK: Duration = Duration::from_secs(1);
 /// The label of a hold that says which container it is for.
 const ID: &str = "kube.id";
 /// How long CPUs count as given out by the kubelet, should nobody say so any more.
@@ -91,6 +93,20 @@ impl Keeper {
         let request = PredictRequest { tasks, allowed, ..PredictRequest::default() };
         let asked = self.ask(request, async |channel, request| placements(channel).predict(request).await);
         Ok(asked.await?.verdict())
+    }
+
+    /// What is wrong with the tasks of a container, which should be on these CPUs: looked at for a while.
+    pub(super) async fn verify(&self, owner: owner::Owner, expected: String) -> Result<Vec<Finding>, Error> {
+        let (pids, cgroup) = match owner {
+            owner::Owner::Process(process) => (vec![process.pid], String::new()),
+            owner::Owner::Cgroup(path) => (Vec::new(), path),
+        };
+        let watch_for = LOOK.try_into().ok();
+        let request = VerifyRequest { pids, cgroup, expected, watch_for, ..VerifyRequest::default() };
+        let patient = self.connection.within(self.connection.limit() + LOOK);
+        let asked = patient.ask(request, async |channel, request| placements(channel).verify(request).await);
+        let workloads = Box::pin(asked).await?.workloads;
+        Ok(workloads.into_iter().flat_map(|workload| workload.findings).collect())
     }
 
     /// The hold of this id.

@@ -9,14 +9,14 @@ use berth_proto::nri::{
     SynchronizeResponse, UpdateContainerRequest, UpdateContainerResponse,
     ttrpc::{Request, Response},
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     adjust,
     containers::{Change, Container, Containers, Keeping},
     counts::{Counts, Found, Outcome},
     decide::{Decision, Subject},
-    keeper::{Keeper, Whom},
+    keeper::{Keeper, Whom, owners},
     manager::Manager,
     reach::Reach,
     say, ttrpc,
@@ -25,6 +25,8 @@ use super::{
 
 /// How long a runtime waits for an answer that does not say.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// After this time a container's tasks have mostly started.
+const SETTLED: Duration = Duration::from_secs(2);
 /// How long the answer to Synchronize takes at most: all pods of the node wait for it.
 const SYNCHRONIZE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -307,8 +309,7 @@ impl Plugin {
         }
     }
 
-    /// Where the container's tasks may run, against where it was placed. berthd's `Verify` would tell where they do run, and is to
-    /// be called here once it is served.
+    /// Where the container's tasks may run, against where it was placed; and a little later where they do.
     fn verify(&self, id: &str) {
         let Some(container) = self.containers.get(id).filter(|container| !container.cpus.is_empty()) else {
             return;
@@ -322,6 +323,9 @@ impl Plugin {
             }
         };
         self.counts.found(found);
+        if found == Found::AsPlaced {
+            self.look_later(id, container);
+        }
         let alone = container.placed.as_ref().map(|placed| &placed.alone).filter(|alone| !alone.is_empty());
         for (other, neighbour) in self.containers.iter().filter(|(other, _)| *other != id) {
             let intrudes =
@@ -333,6 +337,24 @@ impl Plugin {
                 );
             }
         }
+    }
+
+    /// Has berthd look at the container's tasks once they run. The runtime does not wait for that.
+    fn look_later(&self, id: &str, container: &Container) {
+        let Some(owner) = owners(container.pid, id).into_iter().next() else { return };
+        let (keeper, counts) = (self.keeper.clone(), self.counts.clone());
+        let (title, expected) = (container.title.clone(), container.cpus.to_string());
+        tokio::spawn(async move {
+            sleep(SETTLED).await;
+            // Where berthd is away or sees no processes, there is nothing to tell.
+            let Ok(findings) = keeper.verify(owner, expected).await else { return };
+            for finding in findings {
+                if finding.reason == "PILED_UP" {
+                    counts.found(Found::PiledUp);
+                }
+                say!("warning: {title}: {}: {}", finding.reason, finding.message);
+            }
+        });
     }
 
     async fn update(&mut self, request: UpdateContainerRequest) -> UpdateContainerResponse {

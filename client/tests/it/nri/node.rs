@@ -331,6 +331,11 @@ impl Node {
         Itself { affinity, berth_cpus: berth_cpus.trim().to_owned() }
     }
 
+    /// The first process of a container that runs.
+    pub(super) fn pid(&self, id: &str) -> u32 {
+        self.containers.get(id).expect("it is there").spec.pid
+    }
+
     /// Changes what a container may use, as the plugin lets it.
     pub(super) fn update(&mut self, id: &str, cpu: LinuxCpu) {
         let made = self.containers.get(id).expect("it is there");

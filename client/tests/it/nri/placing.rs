@@ -83,6 +83,30 @@ fn a_container_that_asks_runs_where_it_was_put() {
     println!("the slowest answer took {:?}", node.slowest);
 }
 
+/// What becomes of a container's tasks after its start is seen too.
+#[test]
+fn tasks_that_have_left_their_cpus_are_told() {
+    if !two_cpus() {
+        return;
+    }
+    let server = Berthd::start();
+    let (_place, mut node, plugin) = node_with(&server);
+    let (id, adjust) = node.create(Wanted::new("one", &[ASKS]).limit(600));
+    let cpus = set(cpus_of(adjust.as_ref()));
+    node.start(&id);
+    let elsewhere = own_cpus().difference(&cpus).first().expect("there are two").to_string();
+    let moved = Command::new("taskset").args(["-cp", &elsewhere, &node.pid(&id).to_string()]).output();
+    assert!(moved.expect("taskset is there").status.success());
+    let told = format!("default/one/main: OUTSIDE_EXPECTED: 1 thread may use other CPUs than {cpus}.");
+    plugin.wait_for(&told);
+}
+
+fn own_cpus() -> CpuSet {
+    let status = fs::read_to_string("/proc/self/status").expect("this process has one");
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    set(list.expect("it has a mask").trim())
+}
+
 #[test]
 fn a_container_stays_on_what_its_pod_may_use() {
     if !two_cpus() {
