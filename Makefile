@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test agree hostile soak lint bench load-cost load fidelity fuzz image image-test
+.PHONY: help setup demo run test pictures agree hostile soak lint bench load-cost load fidelity fuzz image image-test
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -34,6 +34,10 @@ test: ## format, clippy and all tests, with a real Slurm, helm and grpcurl; the 
 hostile: ## what `make test` does to a running server of callers that mean harm, twenty times over
 	@scripts/setup.sh rust packages
 	BERTH_HOSTILE=long cargo test --release --locked -p berthd --test it -- hostile --nocapture
+
+pictures: ## draw docs/pictures anew, as `berth map` draws them now
+	@scripts/setup.sh rust packages
+	BERTH_PICTURES=write cargo test --locked -p berth --test it -- --nocapture map::
 
 agree: ## hold the model against the plain oracle on many random cases: make agree BERTH_CASES=100000
 	@scripts/setup.sh rust packages

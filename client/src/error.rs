@@ -153,6 +153,11 @@ pub enum Error {
     /// A form of output that the command has no answer in.
     #[error("--output list: only `advise`, `hold`, `holds` and `topology` have CPUs to list")]
     NoList,
+    /// A form of output in which there is no picture.
+    #[error(
+        "--output: a picture is for people; `berth topology`, `berth load` and `berth advise` tell the same as JSON"
+    )]
+    NoPicture,
     /// The advice has no words in the format asked for.
     #[error("--format: the advice cannot be written so: {0}")]
     NoSuchWords(String),
@@ -188,6 +193,7 @@ impl Error {
             | Self::NotWritten { .. }
             | Self::NotListening { .. }
             | Self::NobodyToAsk
+            | Self::NoPicture
             | Self::NoList => Exit::Usage,
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
                 Exit::NoAnswer

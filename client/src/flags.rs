@@ -141,6 +141,7 @@ mod tests {
             "ListHoldsRequest",
             "RenewHoldRequest",
             "WatchLoadRequest",
+            "VerifyRequest",
         ]
         .map(|name| pool.get_message_by_name(&format!("berth.v1.{name}")).unwrap());
         for (field, _) in FLAGS {

@@ -170,6 +170,13 @@ Examples:
   berth kube status
   berth kube status -o json | jq -e 'all(.facts[]; .ok)' >/dev/null || echo 'something does not work'";
 
+/// `berth map --help`.
+pub(super) const MAP: &str = "\
+Examples:
+  berth map                                       what runs where
+  berth map -n 8 --cpus 0-63 --policy spread      where eight tasks would go, and where they should
+  berth map -n 176 --cpus 0-175 --from 0 --host-xml host.xml --kernel 6.12.95 --svg map.svg";
+
 /// `berth run --help`.
 pub(super) const RUN: &str = "\
 Examples:

@@ -12,6 +12,7 @@ mod kube;
 mod kube_nri;
 mod launch;
 mod load_text;
+mod map;
 mod run;
 mod scenario;
 mod slurm;
@@ -33,6 +34,7 @@ pub use kube::{DeviceKind, DevicePlugin, DeviceTopology, Kube, KubeStatus, Kubel
 pub use kube_nri::{KubeNri, NriNode};
 pub use launch::LaunchArgs;
 pub use load_text::LoadText;
+pub use map::Map;
 pub use run::Run;
 pub use scenario::{Holders, Mark, ScenarioArgs};
 pub use slurm::{Slurm, SlurmInstall, TaskProlog};
@@ -138,6 +140,11 @@ pub enum Command {
     Topology(Topology),
     /// Show what runs on this host's CPUs
     Load(Load),
+    /// Draw a host: what runs on each CPU, or where new tasks go as the kernel has it and as Berth advises
+    ///
+    /// A line for each last-level cache, a letter for each CPU: first the first hardware threads of its cores, then the second
+    /// ones. `--svg` writes the same as a picture for a page.
+    Map(Map),
     /// Show where the kernel would put new tasks under an affinity mask
     ///
     /// Runs the rules of the host's kernel for each task in turn and shows how many land on each package, NUMA node,

@@ -9,6 +9,7 @@ mod holds;
 mod info;
 mod keep;
 mod load;
+mod map;
 mod predict;
 mod profiles;
 mod release;
@@ -123,6 +124,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
     match command {
         Command::Topology(args) => topology::answer(args, asker).await,
         Command::Load(args) => load::answer(args, asker).await,
+        Command::Map(args) => map::answer(args, asker).await,
         Command::Predict(args) => predict::answer(args, asker).await,
         Command::Advise(args) => advise::answer(args, asker).await,
         Command::Health { service } => health::answer(service.as_deref(), asker).await,

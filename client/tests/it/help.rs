@@ -16,6 +16,7 @@ fn each_command_explains_itself() {
     for command in [
         "topology",
         "load",
+        "map",
         "predict",
         "advise",
         "explain",

@@ -15,6 +15,7 @@ mod here;
 mod holds;
 mod keep;
 mod kube;
+mod map;
 mod nri;
 mod readme;
 mod refusals;

@@ -1,0 +1,167 @@
+//! The picture in a terminal: a line for each last-level cache, a letter for each CPU.
+
+use anstyle::{AnsiColor, Style};
+
+use super::{Cache, Host, Look, Package, Scene};
+use crate::text::{Page, Tone};
+
+/// Between two pictures beside each other.
+const GAP: &str = "   ";
+
+/// The scenes beside each other if the page is wide enough, else below each other. `ascii`: no other letters.
+pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -> String {
+    let labels = labels(host);
+    let label = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let width = host.caches().map(|(_, cache)| width_of(cache)).max().unwrap_or(0);
+    let room = page.width.saturating_sub(label + 2);
+    let beside = (room + GAP.len()) / (width + GAP.len()).max(1);
+    let mut out = String::new();
+    for group in scenes.chunks(beside.clamp(1, scenes.len().max(1))) {
+        let pad = " ".repeat(label + 2);
+        for line in heads(group, width, |scene| &scene.title) {
+            out += &format!("{pad}{}\n", Tone::Heading.paint(line.trim_end(), page.colour));
+        }
+        for line in heads(group, width, |scene| &scene.said) {
+            out += &format!("{pad}{}\n", line.trim_end());
+        }
+        for ((package, cache), name) in host.caches().zip(&labels) {
+            let is_first = package.caches.first() == Some(cache);
+            if is_first && host.packages.len() > 1 {
+                out += &Tone::Heading.paint(&format!("package {}", package.id), page.colour);
+                out.push('\n');
+            }
+            let parts = group.iter().map(|scene| line(cache, scene, ascii, page.colour, width));
+            let text = parts.collect::<Vec<_>>().join(GAP);
+            out += &format!("{name:label$}  {}\n", text.trim_end());
+        }
+        out.push('\n');
+    }
+    if !host.memory_only.is_empty() {
+        let nodes: Vec<String> = host.memory_only.iter().map(u32::to_string).collect();
+        out += &format!("NUMA nodes that have memory only: {}\n", nodes.join(", "));
+    }
+    out += &legend(ascii, page.colour);
+    out
+}
+
+/// The name of each cache's line.
+fn labels(host: &Host) -> Vec<String> {
+    let alike = host.nodes_are_caches();
+    let name = |(_, cache): (&Package, &Cache)| match cache.node {
+        Some(node) if alike => format!("node {node}"),
+        Some(node) => format!("node {node} LLC {}", cache.id),
+        None => format!("LLC {}", cache.id),
+    };
+    host.caches().map(name).collect()
+}
+
+fn width_of(cache: &Cache) -> usize {
+    cache.threads.iter().map(Vec::len).sum::<usize>() + cache.threads.len().saturating_sub(1)
+}
+
+/// A text of each scene, broken to its width, line by line.
+fn heads<'a>(scenes: &'a [Scene], width: usize, text: impl Fn(&'a Scene) -> &'a String) -> Vec<String> {
+    let width = width.max(24);
+    let broken: Vec<Vec<String>> = scenes.iter().map(|scene| words(text(scene), width)).collect();
+    let height = broken.iter().map(Vec::len).max().unwrap_or(0);
+    let line = |nth: usize| {
+        let part = |lines: &Vec<String>| format!("{:width$}", lines.get(nth).map_or("", String::as_str));
+        broken.iter().map(part).collect::<Vec<_>>().join(GAP)
+    };
+    (0..height).map(line).collect()
+}
+
+fn words(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let Some(last) = lines.last_mut() else { break };
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= width {
+            *last = format!("{last} {word}");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+fn line(cache: &Cache, scene: &Scene, ascii: bool, colour: bool, width: usize) -> String {
+    let threads = cache.threads.iter().map(|thread| {
+        let letter = |cpu: &Option<berth_model::Cpu>| match cpu {
+            Some(cpu) => paint(scene.look(*cpu), &letter(scene, *cpu, ascii), colour),
+            None => " ".to_owned(),
+        };
+        thread.iter().map(letter).collect::<String>()
+    });
+    let text = threads.collect::<Vec<_>>().join(" ");
+    format!("{text}{}", " ".repeat(width.saturating_sub(width_of(cache))))
+}
+
+/// A digit for tasks, `+` from ten on; other letters for what has none.
+fn letter(scene: &Scene, cpu: berth_model::Cpu, ascii: bool) -> String {
+    match (scene.tasks_on(cpu), scene.look(cpu)) {
+        (0, look) => empty(look, ascii).to_owned(),
+        (tasks @ 1..=9, _) => tasks.to_string(),
+        _ => "+".to_owned(),
+    }
+}
+
+fn empty(look: Look, ascii: bool) -> &'static str {
+    match (look, ascii) {
+        (Look::Forbidden, true) => "-",
+        (Look::Forbidden, false) => "·",
+        (Look::Idle, true) => "o",
+        (Look::Idle, false) => "○",
+        (_, true) => "#",
+        (_, false) => "●",
+    }
+}
+
+fn paint(look: Look, text: &str, colour: bool) -> String {
+    let style = match look {
+        Look::Forbidden => Style::new().dimmed(),
+        Look::Idle => Style::new(),
+        Look::One => AnsiColor::Cyan.on_default(),
+        Look::Some => AnsiColor::Yellow.on_default().bold(),
+        Look::Many => AnsiColor::Red.on_default().bold().invert(),
+    };
+    if colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+}
+
+fn legend(ascii: bool, colour: bool) -> String {
+    let words = |look: Look| match look {
+        Look::One | Look::Some => None,
+        Look::Many => Some("1-9 tasks, + more".to_owned()),
+        other => Some(format!("{} {}", paint(other, empty(other, ascii), colour), other.words())),
+    };
+    let busy = format!("{} busy, tasks not counted", paint(Look::One, empty(Look::One, ascii), colour));
+    let all: Vec<String> = Look::ALL.into_iter().filter_map(words).chain([busy]).collect();
+    format!("{}\n", all.join("   "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::irregular, *};
+    use berth_model::{Cpu, CpuSet};
+
+    fn drawn(width: usize, ascii: bool) -> String {
+        let scene = |title: &str, tasks: &[(u16, u32)]| Scene {
+            title: title.to_owned(),
+            said: "said of it".to_owned(),
+            allowed: CpuSet::parse("0-3").unwrap(),
+            tasks: tasks.iter().map(|&(cpu, tasks)| (Cpu::from(cpu), tasks)).collect(),
+            busy: [(Cpu::from(6), 0.9)].into(),
+        };
+        let scenes = [scene("the kernel", &[(0, 1), (1, 12)]), scene("Berth", &[(0, 1), (2, 1)])];
+        terminal(&Host::of(&irregular()), &scenes, ascii, Page { width, colour: false, verbose: false })
+    }
+
+    #[test]
+    fn beside_each_other_or_below() {
+        insta::assert_snapshot!("beside", drawn(80, false));
+        insta::assert_snapshot!("below", drawn(12, true));
+        assert!(drawn(80, true).is_ascii());
+    }
+}
