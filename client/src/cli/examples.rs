@@ -226,3 +226,9 @@ pub(super) const COMPLETIONS: &str = "\
 Examples:
   berth completions bash > ~/.local/share/bash-completion/completions/berth
   berth completions zsh > ~/.zfunc/_berth";
+
+/// `berth man --help`.
+pub(super) const MAN: &str = "\
+Examples:
+  berth man | man -l -
+  berth man ~/.local/share/man/man1 && man berth-advise";

@@ -220,6 +220,12 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages, one for each command, into a folder
+    #[command(after_help = examples::MAN)]
+    Man {
+        /// The folder. Default: the page of `berth` itself, to stdout
+        folder: Option<std::path::PathBuf>,
+    },
 }
 
 /// `berth topology`.

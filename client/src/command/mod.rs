@@ -9,6 +9,7 @@ mod holds;
 mod info;
 mod keep;
 mod load;
+mod man;
 mod map;
 mod predict;
 mod profiles;
@@ -141,6 +142,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Slurm(what) => slurm::answer(what, asker).await,
         Command::Kube(what) => kube::answer(what, asker).await,
         Command::Completions { shell } => Ok(completions::answer(*shell)),
+        Command::Man { folder } => man::answer(folder.as_deref()),
     }
 }
 

@@ -33,6 +33,7 @@ fn each_command_explains_itself() {
         "info",
         "profiles",
         "completions",
+        "man",
     ] {
         insta::assert_snapshot!(command, help(&[command]));
     }

@@ -15,6 +15,7 @@ mod here;
 mod holds;
 mod keep;
 mod kube;
+mod man;
 mod map;
 mod nri;
 mod readme;

@@ -131,6 +131,9 @@ impl Asked {
         if matches.get_flag(print::EXAMPLE) {
             return Ok(Self::Print(print::example()));
         }
+        if matches.get_flag(print::MAN) {
+            return Ok(Self::Print(print::man()));
+        }
         let mut problems = Problems::default();
         let given = Values::read(&matches, &mut problems);
         let config = Config::try_new(given, problems).map_err(Stop::Invalid)?;

@@ -15,6 +15,7 @@ pub(super) const CONFIG: &str = "config";
 pub(super) const CHECK: &str = "check-config";
 pub(super) const PRINT: &str = "print-config";
 pub(super) const EXAMPLE: &str = "example-config";
+pub(super) const MAN: &str = "man";
 
 const ABOUT: &str = "\
 Answers over gRPC where this host's kernel would put new tasks, and where they should go instead.
@@ -55,6 +56,7 @@ pub(super) fn command() -> Command {
             print_only(CHECK, "Say what is wrong with the configuration, and do nothing else"),
             print_only(PRINT, "Print every setting in effect and where it was given, and do nothing else"),
             print_only(EXAMPLE, "Print a commented file with every setting and its default, and do nothing else"),
+            print_only(MAN, "Print the manual page, and do nothing else"),
         ]);
     for section in Sections::about() {
         command = command.next_help_heading(section.title.trim_end_matches('.').to_owned());
@@ -66,6 +68,14 @@ pub(super) fn command() -> Command {
         }
     }
     command
+}
+
+/// The manual page, from what `--help` says.
+pub(super) fn man() -> String {
+    let mut page = Vec::new();
+    // Writing to memory does not fail.
+    let _ = clap_mangen::Man::new(command()).section("8").render(&mut page);
+    String::from_utf8_lossy(&page).into_owned()
 }
 
 /// The flag that turns off what can be off, without its dashes.
