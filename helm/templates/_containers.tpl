@@ -106,6 +106,12 @@
   ports:
     - name: nri-metrics
       containerPort: {{ .metricsPort | int64 }}
+  # Whether the process answers: whether a runtime has taken it in is told by /readyz, and is no reason to start it anew.
+  livenessProbe:
+    httpGet: { path: /livez, port: nri-metrics }
+    periodSeconds: 30
+    timeoutSeconds: 10
+    failureThreshold: 4
   {{- end }}
   securityContext:
     {{- include "berth.adapter" $ | nindent 4 }}

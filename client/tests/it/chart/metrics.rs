@@ -34,6 +34,15 @@ fn scraped() -> BTreeMap<String, BTreeSet<String>> {
     while server.berth(["load", "-o", "json"]).json()["load"]["known"] != true {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    page(&server)
+}
+
+/// The metrics of a berthd that has nowhere to keep holds: what is degraded is told by what is.
+fn degraded() -> BTreeMap<String, BTreeSet<String>> {
+    page(&Berthd::start_with(["--no-tcp", "--admin", "127.0.0.1:0", "--state-dir", "/proc/nowhere"]))
+}
+
+fn page(server: &Berthd) -> BTreeMap<String, BTreeSet<String>> {
     let mut connection = TcpStream::connect(server.admin()).expect("it listens");
     connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: berth\r\n\r\n").expect("it reads");
     let mut answer = String::new();
@@ -87,6 +96,7 @@ fn of_dashboard() -> Vec<String> {
 fn alerts_and_dashboard_ask_for_what_there_is() {
     let mut has = scraped();
     has.extend(named(&crate::nri::metrics_of_a_container()));
+    has.extend(degraded().into_iter().filter(|(name, _)| name == "berth_degraded"));
     let expressions: Vec<String> = of_dashboard().into_iter().chain([file("files/alerts.yaml")]).collect();
     let mut used = BTreeSet::new();
     for expression in &expressions {
