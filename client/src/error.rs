@@ -153,6 +153,9 @@ pub enum Error {
     /// A form of output that the command has no answer in.
     #[error("--output list: only `advise`, `hold`, `holds` and `topology` have CPUs to list")]
     NoList,
+    /// A live view needs a terminal.
+    #[error("a live view needs a terminal; `berth watch load` and `berth watch holds` write lines")]
+    NoTerminal,
     /// A form of output in which there is no picture.
     #[error(
         "--output: a picture is for people; `berth topology`, `berth load` and `berth advise` tell the same as JSON"
@@ -194,6 +197,7 @@ impl Error {
             | Self::NotListening { .. }
             | Self::NobodyToAsk
             | Self::NoPicture
+            | Self::NoTerminal
             | Self::NoList => Exit::Usage,
             Self::Unreachable { .. } | Self::Timeout { .. } | Self::Starting { .. } | Self::Ended { .. } => {
                 Exit::NoAnswer

@@ -177,6 +177,12 @@ Examples:
   berth map -n 8 --cpus 0-63 --policy spread      where eight tasks would go, and where they should
   berth map -n 176 --cpus 0-175 --from 0 --host-xml host.xml --kernel 6.12.95 --svg map.svg";
 
+/// `berth top --help`.
+pub(super) const TOP: &str = "\
+Examples:
+  berth top
+  ssh -t node7 berth top";
+
 /// `berth run --help`.
 pub(super) const RUN: &str = "\
 Examples:

@@ -18,6 +18,7 @@ mod scenario;
 mod slurm;
 mod time;
 mod tls;
+mod top;
 mod verify;
 mod watch;
 
@@ -39,6 +40,7 @@ pub use run::Run;
 pub use scenario::{Holders, Mark, ScenarioArgs};
 pub use slurm::{Slurm, SlurmInstall, TaskProlog};
 pub use tls::TlsArgs;
+pub use top::Top;
 pub use verify::Verify;
 pub use watch::{Until, Watch, WatchHolds, WatchLoad, WatchTopology, Watched};
 
@@ -145,6 +147,10 @@ pub enum Command {
     /// A line for each last-level cache, a letter for each CPU: first the first hardware threads of its cores, then the second
     /// ones. `--svg` writes the same as a picture for a page.
     Map(Map),
+    /// Watch this host: load, pile-ups and holds, live in the terminal
+    ///
+    /// A letter for each CPU, as `berth map` has them, drawn anew with each sample. `?` tells the keys, `q` quits.
+    Top(Top),
     /// Show where the kernel would put new tasks under an affinity mask
     ///
     /// Runs the rules of the host's kernel for each task in turn and shows how many land on each package, NUMA node,

@@ -164,7 +164,7 @@ fn written(file: &Path, picture: &str) -> Result<String, Error> {
 }
 
 /// Whether the locale says that other letters than those of ASCII can be shown.
-fn is_utf8() -> bool {
+pub(super) fn is_utf8() -> bool {
     let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();

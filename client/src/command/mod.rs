@@ -16,6 +16,7 @@ mod profiles;
 mod release;
 mod renew;
 mod run;
+mod top;
 mod topology;
 mod verify;
 mod watch;
@@ -126,6 +127,7 @@ pub(crate) async fn answer(command: &Command, asker: &Asker) -> Result<Answer, E
         Command::Topology(args) => topology::answer(args, asker).await,
         Command::Load(args) => load::answer(args, asker).await,
         Command::Map(args) => map::answer(args, asker).await,
+        Command::Top(args) => Box::pin(top::answer(args, asker)).await,
         Command::Predict(args) => predict::answer(args, asker).await,
         Command::Advise(args) => advise::answer(args, asker).await,
         Command::Health { service } => health::answer(service.as_deref(), asker).await,

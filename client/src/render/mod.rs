@@ -24,6 +24,7 @@ mod question;
 #[cfg(test)]
 mod samples;
 mod spread;
+mod top;
 mod topology;
 mod trace;
 mod verify;
@@ -41,6 +42,7 @@ pub(crate) use map::{Host, Scene, svg, terminal};
 pub(crate) use predict::predict;
 pub(crate) use profiles::profiles;
 pub(crate) use question::Question;
+pub(crate) use top::Top;
 pub(crate) use topology::topology;
 pub(crate) use verify::verify;
 pub(crate) use watch::{Seen, generation, sample};

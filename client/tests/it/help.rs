@@ -17,6 +17,7 @@ fn each_command_explains_itself() {
         "topology",
         "load",
         "map",
+        "top",
         "predict",
         "advise",
         "explain",

@@ -25,6 +25,7 @@ mod shown;
 mod slurm;
 mod tls;
 mod tools;
+mod top;
 mod turin;
 mod verify;
 mod watch;

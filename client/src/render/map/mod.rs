@@ -21,15 +21,16 @@ pub(crate) struct Host {
     memory_only: Vec<u32>,
 }
 
+/// A package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Package {
+pub(crate) struct Package {
     id: u32,
     caches: Vec<Cache>,
 }
 
 /// A last-level cache, or a part of one that lies on a NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Cache {
+pub(crate) struct Cache {
     id: u32,
     node: Option<u32>,
     /// Of each hardware thread of its cores, the CPUs in the order of the cores. A core that has fewer leaves a gap.
@@ -62,7 +63,24 @@ impl Host {
         Self { packages: packages.collect(), memory_only: memory_only.collect() }
     }
 
-    fn caches(&self) -> impl Iterator<Item = (&Package, &Cache)> {
+    /// How many packages there are.
+    pub(crate) fn packages(&self) -> usize {
+        self.packages.len()
+    }
+
+    /// The name of each cache, and of its node.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let alike = self.nodes_are_caches();
+        let name = |(_, cache): (&Package, &Cache)| match cache.node {
+            Some(node) if alike => format!("node {node}"),
+            Some(node) => format!("node {node} LLC {}", cache.id),
+            None => format!("LLC {}", cache.id),
+        };
+        self.caches().map(name).collect()
+    }
+
+    /// Each last-level cache, with its package.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = (&Package, &Cache)> {
         self.packages.iter().flat_map(|package| package.caches.iter().map(move |cache| (package, cache)))
     }
 
@@ -73,7 +91,23 @@ impl Host {
     }
 }
 
+impl Package {
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether this is its first cache.
+    pub(crate) fn starts_with(&self, cache: &Cache) -> bool {
+        self.caches.first() == Some(cache)
+    }
+}
+
 impl Cache {
+    /// Of each hardware thread of its cores, the CPUs in the order of the cores.
+    pub(crate) fn threads(&self) -> &[Vec<Option<Cpu>>] {
+        &self.threads
+    }
+
     fn cpus(&self) -> CpuSet {
         self.threads.iter().flatten().flatten().copied().collect()
     }
@@ -96,7 +130,7 @@ pub(crate) struct Scene {
 
 /// What a CPU looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Look {
+pub(crate) enum Look {
     /// The tasks may not use it, and nothing runs there.
     Forbidden,
     /// Nothing runs there.
@@ -135,7 +169,19 @@ impl Scene {
         self.tasks.get(&cpu).copied().unwrap_or(0)
     }
 
-    fn look(&self, cpu: Cpu) -> Look {
+    /// How a CPU looks, and the letter for it: a digit for tasks, `+` from ten on, others for what has none.
+    pub(crate) fn letter(&self, cpu: Cpu, ascii: bool) -> (Look, String) {
+        let look = self.look(cpu);
+        let letter = match self.tasks_on(cpu) {
+            0 => empty(look, ascii).to_owned(),
+            tasks @ 1..=9 => tasks.to_string(),
+            _ => "+".to_owned(),
+        };
+        (look, letter)
+    }
+
+    /// How a CPU looks.
+    pub(crate) fn look(&self, cpu: Cpu) -> Look {
         match self.tasks_on(cpu) {
             0 if self.busy.get(&cpu).is_some_and(|busy| *busy >= 0.5) => Look::One,
             0 if self.allowed.contains(cpu) => Look::Idle,
@@ -144,6 +190,18 @@ impl Scene {
             2 | 3 => Look::Some,
             _ => Look::Many,
         }
+    }
+}
+
+/// The letter for a CPU without tasks that are counted.
+fn empty(look: Look, ascii: bool) -> &'static str {
+    match (look, ascii) {
+        (Look::Forbidden, true) => "-",
+        (Look::Forbidden, false) => "·",
+        (Look::Idle, true) => "o",
+        (Look::Idle, false) => "○",
+        (_, true) => "#",
+        (_, false) => "●",
     }
 }
 

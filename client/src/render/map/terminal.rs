@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Cache, Host, Look, Package, Scene};
+use super::{Cache, Host, Look, Scene, empty};
 use crate::text::{Page, Tone};
 
 /// Between two pictures beside each other.
@@ -10,7 +10,7 @@ const GAP: &str = "   ";
 
 /// The scenes beside each other if the page is wide enough, else below each other. `ascii`: no other letters.
 pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -> String {
-    let labels = labels(host);
+    let labels = host.names();
     let label = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let width = host.caches().map(|(_, cache)| width_of(cache)).max().unwrap_or(0);
     let room = page.width.saturating_sub(label + 2);
@@ -25,8 +25,7 @@ pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -
             out += &format!("{pad}{}\n", line.trim_end());
         }
         for ((package, cache), name) in host.caches().zip(&labels) {
-            let is_first = package.caches.first() == Some(cache);
-            if is_first && host.packages.len() > 1 {
+            if package.starts_with(cache) && host.packages.len() > 1 {
                 out += &Tone::Heading.paint(&format!("package {}", package.id), page.colour);
                 out.push('\n');
             }
@@ -42,17 +41,6 @@ pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -
     }
     out += &legend(ascii, page.colour);
     out
-}
-
-/// The name of each cache's line.
-fn labels(host: &Host) -> Vec<String> {
-    let alike = host.nodes_are_caches();
-    let name = |(_, cache): (&Package, &Cache)| match cache.node {
-        Some(node) if alike => format!("node {node}"),
-        Some(node) => format!("node {node} LLC {}", cache.id),
-        None => format!("LLC {}", cache.id),
-    };
-    host.caches().map(name).collect()
 }
 
 fn width_of(cache: &Cache) -> usize {
@@ -90,33 +78,16 @@ fn words(text: &str, width: usize) -> Vec<String> {
 fn line(cache: &Cache, scene: &Scene, ascii: bool, colour: bool, width: usize) -> String {
     let threads = cache.threads.iter().map(|thread| {
         let letter = |cpu: &Option<berth_model::Cpu>| match cpu {
-            Some(cpu) => paint(scene.look(*cpu), &letter(scene, *cpu, ascii), colour),
+            Some(cpu) => {
+                let (look, letter) = scene.letter(*cpu, ascii);
+                paint(look, &letter, colour)
+            }
             None => " ".to_owned(),
         };
         thread.iter().map(letter).collect::<String>()
     });
     let text = threads.collect::<Vec<_>>().join(" ");
     format!("{text}{}", " ".repeat(width.saturating_sub(width_of(cache))))
-}
-
-/// A digit for tasks, `+` from ten on; other letters for what has none.
-fn letter(scene: &Scene, cpu: berth_model::Cpu, ascii: bool) -> String {
-    match (scene.tasks_on(cpu), scene.look(cpu)) {
-        (0, look) => empty(look, ascii).to_owned(),
-        (tasks @ 1..=9, _) => tasks.to_string(),
-        _ => "+".to_owned(),
-    }
-}
-
-fn empty(look: Look, ascii: bool) -> &'static str {
-    match (look, ascii) {
-        (Look::Forbidden, true) => "-",
-        (Look::Forbidden, false) => "·",
-        (Look::Idle, true) => "o",
-        (Look::Idle, false) => "○",
-        (_, true) => "#",
-        (_, false) => "●",
-    }
 }
 
 fn paint(look: Look, text: &str, colour: bool) -> String {
