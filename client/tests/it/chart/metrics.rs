@@ -19,6 +19,11 @@ const OF_TARGETS: [&str; 3] = ["namespace", "pod", "node"];
 
 /// The metrics of a real berthd after all was done that makes some appear, with their labels.
 fn scraped() -> BTreeMap<String, BTreeSet<String>> {
+    page(&after_all())
+}
+
+/// A real berthd after all was done that makes some metrics appear.
+pub(super) fn after_all() -> Berthd {
     let server = Berthd::start_with(["--no-tcp", "--admin", "127.0.0.1:0", "--sample-interval", "100ms"]);
     let piles_up = ["predict", "-n", "6", "--cpus", "1,2,6,15", "--host-load", "1-2:1", "--from", "1"];
     let elsewhere = ["--host-synthetic", "pack:2 [numa] l3:2 core:4 pu:1", "--kernel", "6.12.95"];
@@ -34,7 +39,7 @@ fn scraped() -> BTreeMap<String, BTreeSet<String>> {
     while server.berth(["load", "-o", "json"]).json()["load"]["known"] != true {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    page(&server)
+    server
 }
 
 /// The metrics of a berthd that has nowhere to keep holds: what is degraded is told by what is.
@@ -64,7 +69,7 @@ fn named(page: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// Each metric of ours in a PromQL expression, with the labels that it is asked by.
-fn asked(expression: &str) -> Vec<(String, Vec<String>)> {
+pub(super) fn asked(expression: &str) -> Vec<(String, Vec<String>)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = Vec::new();
     for (start, _) in expression.match_indices("berth_") {
@@ -82,7 +87,7 @@ fn asked(expression: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// The expressions of the dashboard, those of its variables too.
-fn of_dashboard() -> Vec<String> {
+pub(super) fn of_dashboard() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&file("files/dashboard.json")).expect("it is JSON");
     let panels = list(&dashboard, "/panels").iter().flat_map(|panel| list(panel, "/targets"));
     let panels = panels.map(|target| super::text(target, "/expr").to_owned());

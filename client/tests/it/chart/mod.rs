@@ -4,6 +4,7 @@
 mod manifests;
 mod metrics;
 mod programs;
+mod prometheus;
 mod values;
 
 use std::{
