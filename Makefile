@@ -28,7 +28,7 @@ run: ## build and start berthd on this host; its flags: make run BERTHD_ARGS='--
 	cargo run --release --locked -p berthd -- $(BERTHD_ARGS)
 
 test: ## format, clippy and all tests, with a real Slurm, helm and grpcurl; the last line counts them
-	@scripts/setup.sh rust packages lints slurm tools
+	@scripts/setup.sh rust packages lints slurm stress tools
 	@scripts/test.sh
 
 hostile: ## what `make test` does to a running server of callers that mean harm, twenty times over

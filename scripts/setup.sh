@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes this machine able to build Berth: says what is missing and why, and installs it where that is safe.
-#   usage: scripts/setup.sh [rust] [packages] [lints] [slurm] [tools] [image]     (nothing named: the first three)
+#   usage: scripts/setup.sh [rust] [packages] [lints] [slurm] [stress] [tools] [image]     (nothing named: the first three)
 # Prints nothing and touches nothing when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -84,6 +84,17 @@ check_slurm() {
     say "that failed: they are skipped"
 }
 
+# stress-ng forks workers of its own, as what `berth run --follow` is for. Where it cannot be had, that test says so and is skipped.
+check_stress() {
+  command -v stress-ng >/dev/null && return
+  say "the test of \`berth run --follow\` lacks stress-ng"
+  if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+    say "only root can install it, with apt-get: it is skipped"
+    return
+  fi
+  install_packages stress-ng || say "that failed: it is skipped"
+}
+
 # grpcurl, helm and the like, which tests call: scripts/tools.sh keeps them in the target folder.
 check_tools() {
   [ "${BERTH_TOOLS:-}" != none ] || return 0
@@ -123,7 +134,7 @@ check_lints() {
 [ $# -gt 0 ] || set -- rust packages lints
 for part in "$@"; do
   case $part in
-    rust | packages | lints | slurm | tools | image) "check_$part" ;;
-    *) stop "no such part: $part (rust, packages, lints, slurm, tools, image)" ;;
+    rust | packages | lints | slurm | stress | tools | image) "check_$part" ;;
+    *) stop "no such part: $part (rust, packages, lints, slurm, stress, tools, image)" ;;
   esac
 done

@@ -20,6 +20,9 @@ use crate::{
     out, render,
 };
 
+/// Whoever waits for longer is told for how long.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 pub(super) async fn answer(args: &Verify, asker: &Asker) -> Result<Answer, Error> {
     let found = ask(args, asker).await?;
     let steps: Vec<&Fix> = steps(&found).collect();
@@ -53,6 +56,9 @@ async fn ask(args: &Verify, asker: &Asker) -> Result<VerifyResponse, Error> {
         memory: args.memory,
         view: view(args.full),
     };
+    if watch > PATIENCE && asker.output == Output::Table && io::stderr().is_terminal() {
+        out::say(&format!("berth: looking for {} s", watch.as_secs()));
+    }
     // The time to look is no time to wait.
     let patience = asker.connection.within(asker.connection.limit() + watch);
     patience

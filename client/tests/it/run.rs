@@ -131,3 +131,39 @@ fn what_would_be_done_is_shown() {
     assert_eq!((said.status, said.stdout.as_str()), (0, "out\n"), "{}", said.stderr);
     assert!(said.stderr.contains("600-601"), "{}", said.stderr);
 }
+
+/// The real program that the first report was about. Four workers on two CPUs: under one mask this kernel would put three on one.
+#[test]
+fn workers_that_a_program_forks_are_followed() {
+    if std::process::Command::new("stress-ng").arg("--version").output().is_err() {
+        return eprintln!("skipped: there is no stress-ng");
+    }
+    let own = affinity();
+    if !berth_model::CpuSet::first_n(2).is_subset(&own) {
+        return eprintln!("skipped: CPUs 0 and 1 are not both this process's");
+    }
+    let host = ["--no-tcp", "--topology-synthetic", "pack:1 [numa] core:2 pu:1", "--kernel", "6.12.95"];
+    let server = Berthd::start_with(host);
+    let advised = server.berth(["advise", "-n", "4", "--cpus", "0-1", "-o", "list"]).answer();
+    let mut advised: Vec<&str> = advised.lines().collect();
+    advised.sort_unstable();
+    assert!(advised.len() == 4 && advised.contains(&"0"), "no one mask is safe: {advised:?}");
+    let script = "stress-ng --cpu 4 --timeout 20s --quiet & wait_for=$!; sleep 3; \
+        for p in $(cat /proc/$wait_for/task/$wait_for/children); do \
+            taskset -cp $p | sed 's/.*: //'; for q in $(cat /proc/$p/task/$p/children); do taskset -cp $q | sed 's/.*: //'; done; \
+        done; kill $wait_for; wait";
+    let run =
+        ["run", "-n", "4", "--cpus", "0-1", "--within", "20s", "--follow", "2s", "--", "sh", "-c", script];
+    let said = server.berth(run);
+    let mask = |line: &str| berth_model::CpuSet::parse(line).map(|mask| mask.to_string()).ok();
+    let mut masks: Vec<String> = said.stdout.lines().filter_map(mask).collect();
+    masks.sort_unstable();
+    assert_eq!(masks, advised, "{}{}", said.stdout, said.stderr);
+}
+
+/// The CPUs of this process.
+fn affinity() -> berth_model::CpuSet {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this process has one");
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    berth_model::CpuSet::parse(list.expect("it has a mask").trim()).expect("a list")
+}

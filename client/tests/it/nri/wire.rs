@@ -105,6 +105,8 @@ impl Wire {
                 Ok(0) => return None,
                 Ok(count) => self.bytes.extend_from_slice(&part[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                // As when the machine was halted for a moment: a read with a time limit is not begun again by itself.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("the plugin does not answer in time: {error}"),
             }
             self.unframe();
