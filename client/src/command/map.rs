@@ -159,7 +159,11 @@ fn written(file: &Path, picture: &str) -> Result<String, Error> {
     let mut new = file.as_os_str().to_owned();
     new.push(".new");
     fs::write(&new, picture).map_err(failed)?;
-    fs::rename(&new, file).map_err(failed)?;
+    if let Err(source) = fs::rename(&new, file) {
+        // Nothing is left behind.
+        let _ = fs::remove_file(&new);
+        return Err(failed(source));
+    }
     Ok(format!("{} is written.\n", file.display()))
 }
 

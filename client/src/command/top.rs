@@ -72,8 +72,8 @@ impl Screen {
 
     /// Draws anew. Who cannot see it is gone, and the keys tell.
     fn draw(&mut self) {
-        let top = &self.top;
-        let _ = self.terminal.draw(|frame| top.draw(frame));
+        let Self { terminal, top, .. } = self;
+        let _ = terminal.draw(|frame| top.draw(frame));
     }
 }
 

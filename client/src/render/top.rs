@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_model::CpuSet;
+use berth_model::{Cpu, CpuSet};
 use berth_proto::v1::{Hold, Load, hold};
 use ratatui::{
     Frame,
@@ -79,14 +79,13 @@ impl Top {
         }
     }
 
-    /// Scrolls by so many lines.
+    /// Scrolls by so many lines; past the last one there is nothing, which drawing sees to.
     pub(crate) fn by(&mut self, lines: isize) {
-        let most = self.host.caches().count() + self.host.packages();
-        self.scroll = self.scroll.saturating_add_signed(lines).min(most.saturating_sub(1));
+        self.scroll = self.scroll.saturating_add_signed(lines);
     }
 
     /// Draws all of it.
-    pub(crate) fn draw(&self, frame: &mut Frame<'_>) {
+    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>) {
         let holds = u16::try_from(self.holds.len() + 1).unwrap_or(u16::MAX);
         let most = frame.area().height / 3;
         let [head, host, crowd, kept, foot] = Layout::vertical([
@@ -116,32 +115,38 @@ impl Top {
         frame.render_widget(Paragraph::new(vec![title, said]), area);
     }
 
-    fn caches(&self, frame: &mut Frame<'_>, area: Rect) {
-        let mut lines: Vec<Line<'_>> = Vec::new();
+    fn caches(&mut self, frame: &mut Frame<'_>, area: Rect) {
+        let mut lines: Vec<Line<'static>> = Vec::new();
         let names = self.host.names();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let room = usize::from(area.width).saturating_sub(width + 2).max(1);
         for ((package, cache), name) in self.host.caches().zip(&names) {
             if package.starts_with(cache) && self.host.packages() > 1 {
                 lines.push(Line::from(Span::styled(format!("package {}", package.id()), Modifier::BOLD)));
             }
-            let mut spans = vec![Span::from(format!("{name:width$}  "))];
-            for (nth, thread) in cache.threads().iter().enumerate() {
-                if nth > 0 {
-                    spans.push(Span::from(" "));
-                }
-                spans.extend(thread.iter().map(|cpu| match cpu {
-                    Some(cpu) => {
-                        let (look, letter) = self.scene.letter(*cpu, self.ascii);
-                        Span::styled(letter, style(look))
+            for (nth, threads) in cache.lines(room).iter().enumerate() {
+                let name = if nth == 0 { name } else { "" };
+                let mut spans = vec![Span::from(format!("{name:width$}  "))];
+                for (nth, thread) in threads.iter().enumerate() {
+                    if nth > 0 {
+                        spans.push(Span::from(" "));
                     }
-                    None => Span::from(" "),
-                }));
+                    spans.extend(thread.iter().map(|cpu| self.letter(*cpu)));
+                }
+                lines.push(Line::from(spans));
             }
-            lines.push(Line::from(spans));
         }
         let last = lines.len().saturating_sub(usize::from(area.height));
-        let from = u16::try_from(self.scroll.min(last)).unwrap_or(u16::MAX);
-        frame.render_widget(Paragraph::new(lines).scroll((from, 0)), area);
+        self.scroll = self.scroll.min(last);
+        let shown: Vec<Line<'_>> =
+            lines.into_iter().skip(self.scroll).take(usize::from(area.height)).collect();
+        frame.render_widget(Paragraph::new(shown), area);
+    }
+
+    fn letter(&self, cpu: Option<Cpu>) -> Span<'static> {
+        let Some(cpu) = cpu else { return Span::from(" ") };
+        let (look, letter) = self.scene.letter(cpu, self.ascii);
+        Span::styled(letter, style(look))
     }
 
     /// Whether CPUs have several tasks while others idle.
@@ -255,7 +260,7 @@ mod tests {
         top
     }
 
-    fn drawn(top: &Top, width: u16, height: u16) -> String {
+    fn drawn(top: &mut Top, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| top.draw(frame)).unwrap();
         let text = terminal.backend().to_string();
@@ -265,12 +270,12 @@ mod tests {
     #[test]
     fn small_and_large_screens() {
         let mut top = top();
-        insta::assert_snapshot!("small", drawn(&top, 80, 24));
+        insta::assert_snapshot!("small", drawn(&mut top, 80, 24));
         top.help = true;
-        insta::assert_snapshot!("help", drawn(&top, 100, 40));
+        insta::assert_snapshot!("help", drawn(&mut top, 100, 40));
         // However small it is.
         for (width, height) in [(1, 1), (10, 3), (500, 2), (20, 200)] {
-            drawn(&top, width, height);
+            drawn(&mut top, width, height);
         }
     }
 
@@ -279,9 +284,11 @@ mod tests {
         let mut top = top();
         top.by(1000);
         top.away = Some("no berthd answers".to_owned());
-        let text = drawn(&top, 60, 12);
+        let text = drawn(&mut top, 60, 12);
         assert!(text.contains("no berthd answers") && text.contains("LLC 7"), "{text}");
+        top.by(-1);
+        assert!(!drawn(&mut top, 60, 12).contains("LLC 7"), "each key is seen");
         top.by(-1000);
-        assert!(drawn(&top, 60, 12).contains("LLC 0"));
+        assert!(drawn(&mut top, 60, 12).contains("LLC 0"));
     }
 }

@@ -49,6 +49,17 @@ fn the_picture_of_the_readme_is_drawn_so() {
     assert_eq!(fs::read_to_string(&file).unwrap_or_default(), drawn, "`make pictures` draws it anew");
 }
 
+/// A cache with more CPUs than a line has room for takes several.
+#[test]
+fn no_line_is_wider_than_the_page() {
+    let server = Berthd::start();
+    for (synthetic, cpus) in [("pack:2 [numa] l3:1 core:56 pu:2", 224), ("[numa] l3:1 core:300 pu:1", 300)] {
+        let drawn = map(&server, &["--host-synthetic", synthetic], "C.UTF-8").answer();
+        assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
+        assert_eq!(drawn.matches('○').count(), cpus + 1, "and one in the legend: {drawn}");
+    }
+}
+
 /// A screen of 80 columns and 24 lines holds 640 CPUs twice, without the legend and the prompt.
 #[test]
 fn a_large_host_fits_a_screen() {
@@ -83,6 +94,8 @@ fn this_host_and_strange_ones() {
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{synthetic}");
     }
     let folder = tempfile::tempdir().unwrap();
+    map(&server, &["--svg", folder.path().join(".").to_str().unwrap()], "C").refusal(2);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left behind");
     let file = folder.path().join("map.svg");
     let said = map(&server, &["--svg", file.to_str().unwrap()], "C").answer();
     assert_eq!(said, format!("{} is written.\n", file.display()));

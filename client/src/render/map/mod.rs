@@ -103,9 +103,17 @@ impl Package {
 }
 
 impl Cache {
-    /// Of each hardware thread of its cores, the CPUs in the order of the cores.
-    pub(crate) fn threads(&self) -> &[Vec<Option<Cpu>>] {
-        &self.threads
+    /// How many letters a line with all its hardware threads has, and a gap between two of them.
+    fn width(&self) -> usize {
+        self.threads.iter().map(Vec::len).sum::<usize>() + self.threads.len().saturating_sub(1)
+    }
+
+    /// Its hardware threads in lines of at most `room` letters: all on one line if they fit, else each on lines of its own.
+    pub(crate) fn lines(&self, room: usize) -> Vec<Vec<&[Option<Cpu>]>> {
+        if self.width() <= room {
+            return vec![self.threads.iter().map(Vec::as_slice).collect()];
+        }
+        self.threads.iter().flat_map(|thread| thread.chunks(room.max(1))).map(|part| vec![part]).collect()
     }
 
     fn cpus(&self) -> CpuSet {

@@ -1,19 +1,22 @@
 //! The picture in a terminal: a line for each last-level cache, a letter for each CPU.
 
 use anstyle::{AnsiColor, Style};
+use berth_model::Cpu;
 
-use super::{Cache, Host, Look, Scene, empty};
+use super::{Host, Look, Scene, empty};
 use crate::text::{Page, Tone};
 
 /// Between two pictures beside each other.
 const GAP: &str = "   ";
+/// The least that a cache's letters are given.
+const LEAST: usize = 8;
 
 /// The scenes beside each other if the page is wide enough, else below each other. `ascii`: no other letters.
 pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -> String {
     let labels = host.names();
     let label = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
-    let width = host.caches().map(|(_, cache)| width_of(cache)).max().unwrap_or(0);
-    let room = page.width.saturating_sub(label + 2);
+    let room = page.width.saturating_sub(label + 2).max(LEAST);
+    let width = host.caches().map(|(_, cache)| cache.width()).max().unwrap_or(0).min(room);
     let beside = (room + GAP.len()) / (width + GAP.len()).max(1);
     let mut out = String::new();
     for group in scenes.chunks(beside.clamp(1, scenes.len().max(1))) {
@@ -29,9 +32,12 @@ pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -
                 out += &Tone::Heading.paint(&format!("package {}", package.id), page.colour);
                 out.push('\n');
             }
-            let parts = group.iter().map(|scene| line(cache, scene, ascii, page.colour, width));
-            let text = parts.collect::<Vec<_>>().join(GAP);
-            out += &format!("{name:label$}  {}\n", text.trim_end());
+            for (nth, threads) in cache.lines(width).iter().enumerate() {
+                let name = if nth == 0 { name } else { "" };
+                let parts = group.iter().map(|scene| line(threads, scene, ascii, page.colour, width));
+                let text = parts.collect::<Vec<_>>().join(GAP);
+                out += &format!("{name:label$}  {}\n", text.trim_end());
+            }
         }
         out.push('\n');
     }
@@ -41,10 +47,6 @@ pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -
     }
     out += &legend(ascii, page.colour);
     out
-}
-
-fn width_of(cache: &Cache) -> usize {
-    cache.threads.iter().map(Vec::len).sum::<usize>() + cache.threads.len().saturating_sub(1)
 }
 
 /// A text of each scene, broken to its width, line by line.
@@ -75,9 +77,10 @@ fn words(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn line(cache: &Cache, scene: &Scene, ascii: bool, colour: bool, width: usize) -> String {
-    let threads = cache.threads.iter().map(|thread| {
-        let letter = |cpu: &Option<berth_model::Cpu>| match cpu {
+fn line(threads: &[&[Option<Cpu>]], scene: &Scene, ascii: bool, colour: bool, width: usize) -> String {
+    let used = threads.iter().map(|thread| thread.len()).sum::<usize>() + threads.len().saturating_sub(1);
+    let threads = threads.iter().map(|thread| {
+        let letter = |cpu: &Option<Cpu>| match cpu {
             Some(cpu) => {
                 let (look, letter) = scene.letter(*cpu, ascii);
                 paint(look, &letter, colour)
@@ -87,7 +90,7 @@ fn line(cache: &Cache, scene: &Scene, ascii: bool, colour: bool, width: usize) -
         thread.iter().map(letter).collect::<String>()
     });
     let text = threads.collect::<Vec<_>>().join(" ");
-    format!("{text}{}", " ".repeat(width.saturating_sub(width_of(cache))))
+    format!("{text}{}", " ".repeat(width.saturating_sub(used)))
 }
 
 fn paint(look: Look, text: &str, colour: bool) -> String {
@@ -115,7 +118,7 @@ fn legend(ascii: bool, colour: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::{super::tests::irregular, *};
-    use berth_model::{Cpu, CpuSet};
+    use berth_model::CpuSet;
 
     fn drawn(width: usize, ascii: bool) -> String {
         let scene = |title: &str, tasks: &[(u16, u32)]| Scene {
