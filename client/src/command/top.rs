@@ -199,9 +199,12 @@ fn quits(top: &mut Top, key: KeyEvent) -> bool {
 /// Waits for a signal to end.
 async fn told_to_end() -> io::Result<()> {
     let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    // Ctrl-C is a key here; this is what others send.
+    let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = hangup.recv() => {}
+        _ = interrupt.recv() => {}
     }
     Ok(())
 }

@@ -34,6 +34,13 @@ fn wait_for(seen: &Path, what: &str) {
     }
 }
 
+/// Sends what runs in the terminal a signal.
+fn signal(script: &Child, name: &str) {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", script.id())).expect("it runs");
+    let pid = children.split_whitespace().next().expect("it runs");
+    assert!(Command::new("kill").args([name, pid]).status().expect("kill runs").success());
+}
+
 #[test]
 fn it_shows_the_host_and_quits() {
     let server = Berthd::start();
@@ -63,9 +70,21 @@ fn a_server_that_goes_away_is_told_and_a_signal_leaves_the_screen() {
     server.stop();
     wait_for(&seen, "no berthd answers");
     server.start_anew();
-    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", script.id())).unwrap();
-    let pid = children.split_whitespace().next().expect("it runs");
-    assert!(Command::new("kill").args(["-TERM", pid]).status().unwrap().success());
+    signal(&script, "-TERM");
+    assert!(script.wait().unwrap().success());
+    wait_for(&seen, LEFT);
+    drop(keys);
+}
+
+#[test]
+fn an_interrupt_from_elsewhere_leaves_the_screen() {
+    let server = Berthd::start();
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    let mut script = start(&server, &seen);
+    let keys = script.stdin.take().unwrap();
+    wait_for(&seen, "busy,");
+    signal(&script, "-INT");
     assert!(script.wait().unwrap().success());
     wait_for(&seen, LEFT);
     drop(keys);
