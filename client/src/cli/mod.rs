@@ -76,13 +76,18 @@ impl Cli {
         Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
+    /// Every command with its help as it is shown.
+    pub(crate) fn explained() -> clap::Command {
+        help::with_pointers(Self::command())
+    }
+
     /// What was typed, the program's name first.
     ///
     /// # Errors
     ///
     /// A message where that is no command, or a help text that was asked for.
     pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = help::with_pointers(Self::command()).try_get_matches_from(args)?;
+        let matches = Self::explained().try_get_matches_from(args)?;
         Self::from_arg_matches(&matches)
     }
 }

@@ -1,5 +1,7 @@
 //! Completion scripts need no server.
 
+use std::process::Command;
+
 use crate::berth::berth;
 
 #[test]
@@ -14,4 +16,19 @@ fn every_shell_has_a_script() {
 fn a_shell_that_is_not_known_is_a_usage_error() {
     let said = berth(["completions", "csh"]).refusal(2);
     assert!(said.contains("[possible values: bash, elvish, fish, powershell, zsh]"), "{said}");
+}
+
+/// By the shells themselves, those that are here.
+#[test]
+fn shells_take_their_scripts() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(script.path(), berth(["completions", shell]).answer()).expect("there is room");
+        let Ok(output) = Command::new(shell).arg("-n").arg(script.path()).output() else {
+            eprintln!("skipped: there is no {shell} here");
+            continue;
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{shell}: {said}");
+    }
 }

@@ -74,7 +74,10 @@ pub(super) fn command() -> Command {
 pub(super) fn man() -> String {
     let mut page = Vec::new();
     // Writing to memory does not fail.
-    let _ = clap_mangen::Man::new(command()).section("8").render(&mut page);
+    let source = concat!("berth ", env!("CARGO_PKG_VERSION"));
+    // No date, as roff takes it: an argument that is empty would be none, and the version the date.
+    let man = clap_mangen::Man::new(command()).section("8").date("\"\"").source(source).manual("Berth");
+    let _ = man.render(&mut page);
     String::from_utf8_lossy(&page).into_owned()
 }
 
