@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test pictures agree hostile soak lint bench load-cost load fidelity fuzz deb deb-test image image-test
+.PHONY: help setup demo run test pictures agree hostile soak lint bench load-cost load fidelity fuzz man deb deb-test image image-test
 
 # For `make run`: further flags of berthd.
 BERTHD_ARGS ?=
@@ -67,12 +67,17 @@ load-cost: ## what measuring the load costs with 20,000 live threads, and on 640
 	cargo build --release --locked -p berthd --bins --examples
 	$${CARGO_TARGET_DIR:-target}/release/examples/load_cost
 
-deb: ## a Debian package with berthd, berth, the unit, manual pages and completions
+man: ## the manual pages, into man/ of the target folder
 	@scripts/setup.sh rust packages
+	@scripts/man.sh
+
+deb: ## a Debian package with berthd, berth, the unit, manual pages and completions
+	@scripts/setup.sh rust packages deb
 	@scripts/deb.sh
 
-deb-test: ## install that package on a fresh Debian (debootstrap; as root), ask it, and take it away again (5 minutes)
-	@scripts/setup.sh rust packages image
+deb-test: ## install that package on a fresh Debian (debootstrap; as root), ask it, upgrade it, and take it away again; lintian (5 minutes)
+	@scripts/setup.sh rust packages deb deb-test
+	@scripts/deb.sh
 	@scripts/deb-test.sh
 
 # What the crates, the chart and the image are called by.

@@ -1,30 +1,28 @@
 #!/usr/bin/env bash
-# Makes the Debian package: both programs, the unit, an example configuration, manual pages and completions.
-#   usage: scripts/deb.sh          (prints where it is, as its last line)
+# The Debian package of both programs, in deb/ of the target folder. What it holds is told in client/Cargo.toml.
+#   usage: scripts/deb.sh          (PROFILE=dev builds quicker, for trying)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf 'deb: %s\n' "$*" >&2; }
-# What makes the package; newer ones do as well.
-wanted=3.8.0
+profile=${PROFILE:-release}
+target=${CARGO_TARGET_DIR:-target}
+programs=$target/${profile/#dev/debug}
+version=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml)
+PATH=$target/cargo-deb/bin:$PATH
 
-target=${CARGO_TARGET_DIR:-$PWD/target}
-export CARGO_TARGET_DIR=$target
-deb=$target/tools/bin/cargo-deb
-command -v cargo-deb >/dev/null && deb=$(command -v cargo-deb)
-if ! [ -x "$deb" ]; then
-  say "getting cargo-deb $wanted (once; two minutes)"
-  cargo install --quiet --locked --root "$target/tools" --target-dir "$target/tools/build" "cargo-deb@$wanted"
-  rm -rf "$target/tools/build"
-fi
+# What the programs say of themselves. cargo-deb looks beside them for what was built.
+made=$programs/deb
+rm -rf "$made"
+mkdir -p "$made" "$target/deb"
+scripts/man.sh "$made/man" >/dev/null
+gzip -9n "$made/man"/*
+for shell in bash zsh fish; do
+  "$programs/berth" completions "$shell" >"$made/berth.$shell"
+done
+# As Debian writes it, of the same day for the same commit.
+day=$(date -uR -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}")
+maintainer=$(sed -n 's/^maintainer *= *"\(.*\)"/\1/p' client/Cargo.toml)
+printf 'berth (%s) unstable; urgency=medium\n\n  * What changed is told in /usr/share/doc/berth/CHANGELOG.md.\n\n -- %s  %s\n' \
+  "$version" "$maintainer" "$day" | gzip -9n >"$made/changelog.gz"
 
-cargo build --release --locked -p berthd -p berth
-made=target/deb
-mkdir -p "$made"
-"$target/release/berth" man "$made/man1" >/dev/null
-"$target/release/berthd" --man >"$made/berthd.8"
-"$target/release/berth" completions bash >"$made/berth.bash"
-"$target/release/berth" completions zsh >"$made/_berth"
-"$target/release/berth" completions fish >"$made/berth.fish"
-
-"$deb" --no-build --locked -p berth --output "$target/debian/"
+cargo deb --package berth --profile "$profile" --no-build --locked --quiet --output "$target/deb/"

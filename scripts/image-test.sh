@@ -31,10 +31,8 @@ trap clean_up EXIT
 
 if ! ba inspect --type image "$base" >/dev/null 2>&1; then
   say "A Debian to build on, by debootstrap ($codename)"
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1)
   rm -rf "$store/debian"
-  debootstrap --variant=minbase --include=ca-certificates "$codename" "$store/debian" "$mirror" >"$store/debootstrap.log" 2>&1 ||
-    { tail -n 20 "$store/debootstrap.log" >&2; stop 'debootstrap failed: see above'; }
+  scripts/debian-root.sh "$store/debian"
   new=$(ba from scratch)
   ba add --quiet "$new" "$store/debian" / >/dev/null
   ba config --env PATH=/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes this machine able to build Berth: says what is missing and why, and installs it where that is safe.
-#   usage: scripts/setup.sh [rust] [packages] [lints] [slurm] [stress] [tools] [image]     (nothing named: the first three)
+#   usage: scripts/setup.sh [rust] [packages] [lints] [slurm] [stress] [tools] [image] [deb] [deb-test]     (nothing named: the first three)
 # Prints nothing and touches nothing when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -119,6 +119,28 @@ check_image() {
   install_packages buildah debootstrap runc
 }
 
+# What makes the Debian package. It is kept in the target folder, unless the machine has this one.
+cargo_deb=3.8.0
+check_deb() {
+  local root=${CARGO_TARGET_DIR:-target}/cargo-deb
+  [ "$(PATH=$root/bin:$PATH cargo deb --version 2>/dev/null)" != "$cargo_deb" ] || return 0
+  say "the package is made by cargo-deb $cargo_deb, which is missing: building it (once, two minutes)"
+  cargo install --quiet --locked --root "$root" --version "$cargo_deb" cargo-deb
+}
+
+# What tries it.
+check_deb_test() {
+  local program missing=''
+  [ "$(id -u)" -eq 0 ] || stop "a package is installed by root alone"
+  for program in debootstrap lintian; do
+    command -v "$program" >/dev/null || missing+="$program "
+  done
+  [ -n "$missing" ] || return 0
+  say "the package is tried with what is missing: $missing"
+  # shellcheck disable=SC2086  # one word per package is meant
+  install_packages $missing
+}
+
 check_lints() {
   local component missing=()
   for component in fmt:rustfmt clippy:clippy; do
@@ -134,7 +156,7 @@ check_lints() {
 [ $# -gt 0 ] || set -- rust packages lints
 for part in "$@"; do
   case $part in
-    rust | packages | lints | slurm | stress | tools | image) "check_$part" ;;
-    *) stop "no such part: $part (rust, packages, lints, slurm, stress, tools, image)" ;;
+    rust | packages | lints | slurm | stress | tools | image | deb | deb-test) "check_${part/-/_}" ;;
+    *) stop "no such part: $part (rust, packages, lints, slurm, stress, tools, image, deb, deb-test)" ;;
   esac
 done
