@@ -123,7 +123,7 @@ check_image() {
 cargo_deb=3.8.0
 check_deb() {
   local root=${CARGO_TARGET_DIR:-target}/cargo-deb
-  [ "$(PATH=$root/bin:$PATH cargo deb --version 2>/dev/null)" != "$cargo_deb" ] || return 0
+  [ "$(PATH=$root/bin:$PATH cargo deb --version 2>/dev/null)" != "cargo-deb $cargo_deb" ] || return 0
   say "the package is made by cargo-deb $cargo_deb, which is missing: building it (once, two minutes)"
   cargo install --quiet --locked --root "$root" --version "$cargo_deb" cargo-deb
 }
