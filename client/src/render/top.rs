@@ -214,7 +214,7 @@ fn style(look: Look) -> Style {
     match look {
         Look::Forbidden => Style::new().add_modifier(Modifier::DIM),
         Look::Idle => Style::new(),
-        Look::One => Style::new().fg(Color::Cyan),
+        Look::Busy | Look::One => Style::new().fg(Color::Cyan),
         Look::Some => Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD),
         Look::Many => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
     }

@@ -17,8 +17,8 @@ pub(crate) use terminal::terminal;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Host {
     packages: Vec<Package>,
-    /// NUMA nodes that have memory only.
-    memory_only: Vec<u32>,
+    /// What of it is no CPU that may be drawn, or one of its own kind: each a sentence.
+    notes: Vec<String>,
 }
 
 /// A package.
@@ -59,8 +59,7 @@ impl Host {
         let packages = packages
             .into_iter()
             .map(|(id, caches)| Package { id, caches: caches.into_iter().map(cache).collect() });
-        let memory_only = topology.nodes.iter().filter(|node| node.cpus.is_empty()).map(|node| node.id);
-        Self { packages: packages.collect(), memory_only: memory_only.collect() }
+        Self { packages: packages.collect(), notes: notes(topology) }
     }
 
     /// How many packages there are.
@@ -121,6 +120,18 @@ impl Cache {
     }
 }
 
+/// What the picture alone does not show.
+fn notes(topology: &Topology) -> Vec<String> {
+    let memory = topology.nodes.iter().filter(|node| node.cpus.is_empty()).map(|node| node.id.to_string());
+    let told = [
+        ("NUMA nodes that have memory only", memory.collect::<Vec<_>>().join(", ")),
+        ("offline", topology.offline.clone()),
+        ("isolated from load balancing", topology.isolated.clone()),
+    ];
+    let told = told.into_iter().filter(|(_, which)| !which.is_empty());
+    told.map(|(what, which)| format!("{what}: {which}")).collect()
+}
+
 /// What runs on each CPU.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scene {
@@ -143,6 +154,8 @@ pub(crate) enum Look {
     Forbidden,
     /// Nothing runs there.
     Idle,
+    /// Something runs there, and it is not known how many tasks.
+    Busy,
     /// One task.
     One,
     /// Two or three: each has to wait.
@@ -152,12 +165,13 @@ pub(crate) enum Look {
 }
 
 impl Look {
-    const ALL: [Self; 5] = [Self::Forbidden, Self::Idle, Self::One, Self::Some, Self::Many];
+    const ALL: [Self; 6] = [Self::Forbidden, Self::Idle, Self::Busy, Self::One, Self::Some, Self::Many];
 
     fn words(self) -> &'static str {
         match self {
             Self::Forbidden => "outside the mask",
             Self::Idle => "idle",
+            Self::Busy => "busy, tasks not counted",
             Self::One => "1 task",
             Self::Some => "2 or 3",
             Self::Many => "4 or more",
@@ -191,7 +205,7 @@ impl Scene {
     /// How a CPU looks.
     pub(crate) fn look(&self, cpu: Cpu) -> Look {
         match self.tasks_on(cpu) {
-            0 if self.busy.get(&cpu).is_some_and(|busy| *busy >= 0.5) => Look::One,
+            0 if self.busy.get(&cpu).is_some_and(|busy| *busy >= 0.5) => Look::Busy,
             0 if self.allowed.contains(cpu) => Look::Idle,
             0 => Look::Forbidden,
             1 => Look::One,
@@ -231,14 +245,17 @@ mod tests {
         let node =
             |(id, cpus): (u32, &&str)| NumaNode { id, cpus: (*cpus).to_owned(), ..NumaNode::default() };
         let nodes = (0..).zip(&nodes).map(node).collect();
-        Topology { cores, nodes, online: "0-6".to_owned(), ..Topology::default() }
+        let [online, offline, isolated] = ["0-6", "7", "3"].map(str::to_owned);
+        Topology { cores, nodes, online, offline, isolated, ..Topology::default() }
     }
 
     #[test]
     fn a_host_from_the_outside_in() {
         let host = Host::of(&irregular());
         let shape: Vec<(u32, usize)> = host.packages.iter().map(|one| (one.id, one.caches.len())).collect();
-        assert_eq!((shape, &host.memory_only[..]), (vec![(0, 1), (1, 1)], &[2][..]));
+        let notes = ["NUMA nodes that have memory only: 2", "offline: 7", "isolated from load balancing: 3"]
+            .map(str::to_owned);
+        assert_eq!((shape, &host.notes[..]), (vec![(0, 1), (1, 1)], &notes[..]));
         let last = &host.packages[1].caches[0];
         assert_eq!(last.threads, [vec![Cpu::try_new(2), Cpu::try_new(3)], vec![Cpu::try_new(6), None],]);
         assert!(host.nodes_are_caches() && last.cpus().to_string() == "2-3,6");

@@ -18,6 +18,8 @@ const HEAD: usize = 22;
 /// Title and what it comes to.
 const TITLE: usize = 44;
 const MARGIN: usize = 16;
+/// A line below the legend.
+const NOTE: usize = 16;
 /// The widest picture, but for a single cache that is wider.
 const WIDTH: usize = 1240;
 
@@ -27,15 +29,15 @@ text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}\
 .t{font-size:15px;font-weight:600}.s{font-size:12px}.n{font-size:8px;text-anchor:middle;fill:#fff}\
 .box{fill:#f6f8fa;stroke:#d0d7de}\
 .forbidden{fill:none;stroke:#c8ced4;stroke-dasharray:2 2}.idle{fill:#fff;stroke:#57606a}\
-.one{fill:#0072b2}.some{fill:#b57000}.many{fill:#c24100}\
+.busy{fill:#cfe4f3;stroke:#0072b2}.one{fill:#0072b2}.some{fill:#b57000}.many{fill:#c24100}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.box{fill:#161b22;stroke:#30363d}\
-.forbidden{stroke:#484f58}.idle{fill:#0d1117;stroke:#8b949e}.one{fill:#3a9bdc}.some{fill:#e69f00}.many{fill:#ff6a2b}.n{fill:#000}}";
+.forbidden{stroke:#484f58}.idle{fill:#0d1117;stroke:#8b949e}.busy{fill:#12344d;stroke:#3a9bdc}.one{fill:#3a9bdc}.some{fill:#e69f00}.many{fill:#ff6a2b}.n{fill:#000}}";
 
 /// The scenes below each other, as one document.
 pub(crate) fn svg(host: &Host, scenes: &[Scene]) -> String {
     let row = row_of(host);
     let (panel, width) = (height_of(host, row), width_of(host, row) + 2 * MARGIN);
-    let height = scenes.len() * (TITLE + panel + MARGIN) + HEAD + MARGIN;
+    let height = scenes.len() * (TITLE + panel + MARGIN) + HEAD + MARGIN + host.notes.len() * NOTE;
     let mut out = String::new();
     let title: Vec<&str> = scenes.iter().map(|scene| scene.title.as_str()).collect();
     // Writing to a text does not fail.
@@ -121,6 +123,7 @@ fn class(look: Look) -> &'static str {
     match look {
         Look::Forbidden => "forbidden",
         Look::Idle => "idle",
+        Look::Busy => "busy",
         Look::One => "one",
         Look::Some => "some",
         Look::Many => "many",
@@ -138,9 +141,8 @@ fn legend(out: &mut String, host: &Host, y: usize) {
         text(out, "", x + CELL + 3, y + SQUARE - 1, look.words());
         x += 40 + 7 * look.words().len();
     }
-    if !host.memory_only.is_empty() {
-        let nodes: Vec<String> = host.memory_only.iter().map(u32::to_string).collect();
-        text(out, "", x, y + SQUARE - 1, &format!("memory only: nodes {}", nodes.join(", ")));
+    for (note, line) in host.notes.iter().zip(1..) {
+        text(out, "", MARGIN, y + SQUARE + line * NOTE, note);
     }
 }
 
@@ -213,6 +215,6 @@ mod tests {
                 && drawn.contains("CPU 1: 12 tasks")
                 && drawn.contains(">12</text>")
         );
-        assert!(drawn.contains("memory only: nodes 2") && !drawn.contains("<script"));
+        assert!(drawn.contains("memory only: 2") && !drawn.contains("<script"));
     }
 }

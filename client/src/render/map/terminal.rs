@@ -41,9 +41,8 @@ pub(crate) fn terminal(host: &Host, scenes: &[Scene], ascii: bool, page: Page) -
         }
         out.push('\n');
     }
-    if !host.memory_only.is_empty() {
-        let nodes: Vec<String> = host.memory_only.iter().map(u32::to_string).collect();
-        out += &format!("NUMA nodes that have memory only: {}\n", nodes.join(", "));
+    for note in &host.notes {
+        out += &format!("{note}\n");
     }
     out += &legend(ascii, page.colour);
     out
@@ -97,7 +96,7 @@ fn paint(look: Look, text: &str, colour: bool) -> String {
     let style = match look {
         Look::Forbidden => Style::new().dimmed(),
         Look::Idle => Style::new(),
-        Look::One => AnsiColor::Cyan.on_default(),
+        Look::Busy | Look::One => AnsiColor::Cyan.on_default(),
         Look::Some => AnsiColor::Yellow.on_default().bold(),
         Look::Many => AnsiColor::Red.on_default().bold().invert(),
     };
@@ -110,8 +109,7 @@ fn legend(ascii: bool, colour: bool) -> String {
         Look::Many => Some("1-9 tasks, + more".to_owned()),
         other => Some(format!("{} {}", paint(other, empty(other, ascii), colour), other.words())),
     };
-    let busy = format!("{} busy, tasks not counted", paint(Look::One, empty(Look::One, ascii), colour));
-    let all: Vec<String> = Look::ALL.into_iter().filter_map(words).chain([busy]).collect();
+    let all: Vec<String> = Look::ALL.into_iter().filter_map(words).collect();
     format!("{}\n", all.join("   "))
 }
 
