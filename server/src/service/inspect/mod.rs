@@ -35,7 +35,7 @@ impl Context {
         if !snapshot.sampled {
             return Err(Failure::Precondition(Precondition::HostDescribed));
         }
-        let (subject, hold, expected) = subject(&asked, &snapshot, &caller, &mut warnings)?;
+        let Sought { subject, hold, expected } = Sought::new(&asked, &snapshot, &caller, &mut warnings)?;
         let root = self.owners.root().to_owned();
         let looker = Looker { root, subject, may_see: move |uid| caller.may_see(uid) };
         let watch = self.watched(looker, &snapshot, expected.clone(), &asked).await?;
@@ -47,7 +47,7 @@ impl Context {
         let told = move || watch.told(&machine.topology, expected.as_ref(), &asked);
         let mut looked = self.looks.run(move |_| told()).await?;
         for workload in &mut looked {
-            workload.hold = hold.clone().unwrap_or_default();
+            workload.hold.clone_from(&hold);
         }
         if is_all {
             looked.retain(|workload| !workload.findings.is_empty());
@@ -96,32 +96,43 @@ impl Context {
     }
 }
 
-/// Whose tasks to look at, under which hold, and where they should be.
-#[allow(clippy::type_complexity, reason = "three things of one decision")]
-fn subject(
-    asked: &Asked,
-    snapshot: &Snapshot,
-    caller: &Caller,
-    warnings: &mut Warnings,
-) -> Result<(Subject, Option<String>, Option<CpuSet>), Failure> {
-    let expected = asked.expected.clone();
-    Ok(match &asked.target {
-        Target::Pids(pids) => (Subject::Pids(pids.clone()), None, expected),
-        Target::Cgroup(path) => (Subject::Cgroup(path.clone()), None, expected),
-        Target::All => (Subject::All(snapshot.machine.topology.online().clone()), None, None),
-        Target::Hold(id) => {
-            let key = Key { id: id.clone(), uid: caller.whose("hold", None)? };
-            let hold = Arc::clone(key.find(&snapshot.holds, caller)?);
-            if hold.owner == Owner::Lease {
-                let said = "The hold is a lease: no process or cgroup owns it, so nothing tells which tasks are its own.";
-                warnings.add("HOLD_WITHOUT_OWNER", said);
+/// What is looked at, and what it is held against.
+struct Sought {
+    subject: Subject,
+    /// The hold whose tasks they are, by id; empty if that was not asked.
+    hold: String,
+    /// The CPUs that they should be on, if that is known.
+    expected: Option<CpuSet>,
+}
+
+impl Sought {
+    fn new(
+        asked: &Asked,
+        snapshot: &Snapshot,
+        caller: &Caller,
+        warnings: &mut Warnings,
+    ) -> Result<Self, Failure> {
+        let (expected, hold) = (asked.expected.clone(), String::new());
+        Ok(match &asked.target {
+            Target::Pids(pids) => Self { subject: Subject::Pids(pids.clone()), hold, expected },
+            Target::Cgroup(path) => Self { subject: Subject::Cgroup(path.clone()), hold, expected },
+            Target::All => {
+                Self { subject: Subject::All(snapshot.machine.topology.online().clone()), hold, expected }
             }
-            if hold.ended.is_some() {
-                warnings.add("HOLD_ENDED", "The hold has ended: its CPUs are expected no more.");
+            Target::Hold(id) => {
+                let key = Key { id: id.clone(), uid: caller.whose("hold", None)? };
+                let hold = Arc::clone(key.find(&snapshot.holds, caller)?);
+                if hold.owner == Owner::Lease {
+                    let said = "The hold is a lease: no process or cgroup owns it, so nothing tells which tasks are its own.";
+                    warnings.add("HOLD_WITHOUT_OWNER", said);
+                }
+                if hold.ended.is_some() {
+                    warnings.add("HOLD_ENDED", "The hold has ended: its CPUs are expected no more.");
+                }
+                let held = Some(hold.cpus()).filter(|cpus| !cpus.is_empty() && hold.ended.is_none());
+                let expected = expected.or(held);
+                Self { hold: hold.id.to_string(), subject: Subject::Hold(hold), expected }
             }
-            let held = Some(hold.cpus()).filter(|cpus| !cpus.is_empty() && hold.ended.is_none());
-            let id = hold.id.to_string();
-            (Subject::Hold(hold), Some(id), expected.or(held))
-        }
-    })
+        })
+    }
 }
