@@ -30,12 +30,11 @@ pub struct Verify {
     /// Default: with `--hold` the CPUs held; else where each may run by its mask.
     #[arg(long, value_name = "CPUS", conflicts_with = "all")]
     pub expected: Option<String>,
-    /// For how long to look, at most 10s; what does not last that long is not told
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time::parse)]
-    pub watch_for: Duration,
-    /// Look once, without knowing what lasts and what moves
-    #[arg(long, conflicts_with = "watch_for")]
-    pub once: bool,
+    /// For how long to look, at most 10s; what does not last that long is not told, and migrations are counted
+    ///
+    /// Default: a look, and 20 ms later another one where something is found.
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    pub watch_for: Option<Duration>,
     /// Look for memory on other NUMA nodes too, which takes longer
     #[arg(long)]
     pub memory: bool,

@@ -45,7 +45,7 @@ pub(super) async fn answer(args: &Verify, asker: &Asker) -> Result<Answer, Error
 }
 
 async fn ask(args: &Verify, asker: &Asker) -> Result<VerifyResponse, Error> {
-    let watch = if args.once { Duration::ZERO } else { args.watch_for };
+    let watch = args.watch_for.unwrap_or_default();
     let request = VerifyRequest {
         pids: args.pids.clone(),
         cgroup: args.cgroup.clone().unwrap_or_default(),

@@ -17,7 +17,7 @@ const COMMANDS: [(&[&str], &str); 14] = [
     (&["advise", "-n", "2", "--policy", "spread", "--explain"], "Question\n"),
     (&["explain"], "Host\n"),
     (&["explain", "--cpus", "0", "--allowed", "0"], "Host\n"),
-    (&["verify", "--all", "--once"], "Running tasks\n"),
+    (&["verify", "--all"], "Running tasks\n"),
     (&["health"], "SERVING: berthd at unix:/"),
     (&["info"], "Server\n"),
     (&["profiles", "--all"], "Profiles\n"),

@@ -107,7 +107,7 @@ fn the_first_thing_to_type_on_a_slow_machine() {
         let found: Vec<String> = crowded.map(|workload| workload["pids"][0].to_string()).collect();
         crowd.pids().split(',').all(|pid| found.iter().any(|other| other == pid))
     };
-    until(&server, &["verify", "--all", "--once", "-o", "json"], is_found);
+    until(&server, &["verify", "--all", "-o", "json"], is_found);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_is_meant_has_to_be_said() {
     let server = Berthd::start();
     let long = server.berth(["verify", "--all", "--watch-for", "1m"]).refusal(1);
     assert!(long.contains("--watch-for") && long.contains("10 s"), "{long}");
-    let gone = server.berth(["verify", "--pid", "1073741823", "--once"]);
+    let gone = server.berth(["verify", "--pid", "1073741823"]);
     assert_eq!(gone.status, 0);
     assert!(gone.stderr.contains("not there (any more): 1073741823"), "{}", gone.stderr);
 }

@@ -40,6 +40,10 @@ pub(super) struct Crowds {
 }
 
 impl Crowds {
+    pub(super) fn are_none(&self) -> bool {
+        self.piled.is_empty() && self.by_mask.is_empty()
+    }
+
     /// Only those on the CPUs that are crowded in the other look too.
     pub(super) fn keep(&mut self, earlier: &Self) {
         let keep = |now: &mut Vec<PileUp>, before: &[PileUp]| {

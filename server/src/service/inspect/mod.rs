@@ -71,12 +71,9 @@ impl Context {
         asked: &Asked,
     ) -> Result<Watch, Failure> {
         let (looker, expected) = (Arc::new(looker), Arc::new(expected));
-        let pauses = watch::pauses(asked.watch);
+        let mut pauses = watch::pauses(asked.watch).into_iter();
         let mut watch: Option<Watch> = None;
-        for pause in std::iter::once(None).chain(pauses.into_iter().map(Some)) {
-            if let Some(pause) = pause {
-                tokio::time::sleep(pause).await;
-            }
+        loop {
             let (looker, snapshot, expected) =
                 (Arc::clone(&looker), Arc::clone(snapshot), Arc::clone(&expected));
             let (before, wants) = (watch.take(), (asked.watch.is_some(), asked.memory));
@@ -90,9 +87,17 @@ impl Context {
                 let crowds = look.workloads.iter().map(judge).collect();
                 Ok(Watch::next(before, look, crowds, &looker.root, wants))
             };
-            watch = Some(self.looks.run(move |_| look()).await??);
+            let looked = self.looks.run(move |_| look()).await??;
+            match pauses.next() {
+                // Nobody wants to watch: once more only where something has to be sure.
+                None if asked.watch.is_none() && looked.looks() == 1 && looked.finds_crowds() => {
+                    tokio::time::sleep(watch::SURE).await;
+                }
+                None => return Ok(looked),
+                Some(pause) => tokio::time::sleep(pause).await,
+            }
+            watch = Some(looked);
         }
-        watch.ok_or_else(|| Failure::internal("no look was taken"))
     }
 }
 

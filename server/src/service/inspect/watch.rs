@@ -18,6 +18,8 @@ use std::{
 
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Tasks that pass each other have done so after this time.
+pub(super) const SURE: Duration = Duration::from_millis(20);
 /// Of more threads migrations are not read: each costs a file.
 const MAX_THREADS: usize = 4096;
 /// The most threads that are told of one workload.
@@ -49,9 +51,20 @@ pub(super) struct Watch {
     firsts: HashMap<u32, First>,
     /// Of each workload of the last look, what memory its processes have, if that is asked for.
     memory: Vec<Vec<(u32, Memory)>>,
+    looks: usize,
 }
 
 impl Watch {
+    /// How many looks there were.
+    pub(super) fn looks(&self) -> usize {
+        self.looks
+    }
+
+    /// Whether all of them saw threads that wait although they need not.
+    pub(super) fn finds_crowds(&self) -> bool {
+        self.crowds.iter().any(|crowds| !crowds.are_none())
+    }
+
     /// After one more look, of which `crowds` are those of each workload. `wants`: to know of migrations, and of memory.
     pub(super) fn next(
         before: Option<Self>,
@@ -61,6 +74,7 @@ impl Watch {
         (moves, with_memory): (bool, bool),
     ) -> Self {
         let mut firsts = HashMap::new();
+        let looks = before.as_ref().map_or(0, |before| before.looks) + 1;
         if let Some(before) = before {
             for (workload, crowds) in last.workloads.iter().zip(&mut crowds) {
                 let at = before.last.workloads.iter().position(|other| other.key() == workload.key());
@@ -85,7 +99,7 @@ impl Watch {
         }
         let of = |workload: &Workload| if with_memory { memory(root, &workload.pids) } else { Vec::new() };
         let memory = last.workloads.iter().map(of).collect();
-        Self { last, root: root.to_owned(), crowds, firsts, memory }
+        Self { last, root: root.to_owned(), crowds, firsts, memory, looks }
     }
 
     /// What is to be known beside the workloads.
