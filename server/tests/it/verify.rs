@@ -132,9 +132,9 @@ async fn every_pinned_workload_that_waits_is_found() {
     let crowd: Vec<Process> = (0..CROWD).map(|_| Process::start(first)).collect();
     let pids: Vec<u32> = crowd.iter().map(Process::pid).collect();
     let all = v1::VerifyRequest { all: true, ..Default::default() };
-    let found =
-        until(&channel, &all, |answer| pids.iter().all(|pid| workload(answer, &[*pid]).is_some())).await;
-    let one = workload(&found, &pids[..1]).unwrap();
+    // How many of them wait in vain depends on what else runs on the other CPUs.
+    let found = until(&channel, &all, |answer| workload(answer, &pids).is_some()).await;
+    let one = workload(&found, &pids).unwrap();
     assert_eq!(one.findings[0].reason, "CROWDED_BY_MASK");
     assert_eq!((one.verdict(), one.name.as_str()), (verdict::Value::NoPileUp, "sh"));
     // The steps of one answer fit together: those that have enough room once the others are done have none.
